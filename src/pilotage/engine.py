@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pilotage.distributed.peers import leave as leave
     from pilotage.distributed.peers import peers_as as peers_as
     from pilotage.distributed.pipeline_group import pipeline_group_here as pipeline_group_here
-    from pilotage.distributed.shutdown import wait_for_idle_threads as wait_for_idle_threads
+    from pilotage.distributed.shutdown import wait_at_exit as wait_at_exit
     from pilotage.distributed.world import World as World
     from pilotage.errors import BatchDimensionError as BatchDimensionError
     from pilotage.errors import DatasetError as DatasetError
@@ -216,7 +216,7 @@ _NAMES = {
     "pilotage.distributed.environments": "world_here",
     "pilotage.distributed.peers": "Peers leave peers_as",
     "pilotage.distributed.pipeline_group": "pipeline_group_here",
-    "pilotage.distributed.shutdown": "wait_for_idle_threads",
+    "pilotage.distributed.shutdown": "wait_at_exit",
     "pilotage.distributed.world": "World",
     # Cache
     "pilotage.cache.limits": "Limits tidy",

@@ -25,6 +25,9 @@ HALVINGS = 7
 VERTEX_HALVINGS = 2
 """The level of the vertex head, above the deepest."""
 
+MOST_NAMES = 4
+"""How many files of a folder a message lists."""
+
 READS = (ModeKind.inference, ModeKind.visualize)
 """Modes that read only held-out events."""
 
@@ -130,10 +133,12 @@ def _mode(config: Configuration) -> Iterator[str]:
 def _network(config: Configuration) -> Iterator[str]:
     network, downsample = config.network, config.data.downsample
     if network.depth + downsample > HALVINGS:
+        left = HALVINGS - downsample
+        less = f"network.depth={left}" if left > 0 else f"data.downsample={max(HALVINGS - network.depth, 0)}"
         yield (
             f"network.depth={network.depth} and data.downsample={downsample} add up to "
             f"{network.depth + downsample}, but 1280 pixels can be halved only {HALVINGS} times. "
-            f"Use network.depth={max(HALVINGS - downsample, 0)} or less."
+            f"Use {less} or less."
         )
     if network.normalization is Norm.layer and network.conv_mode is ConvMode.conv_2D:
         yield "network.normalization=layer needs network.conv_mode=conv_3D. Choose batch or none."
@@ -184,7 +189,7 @@ def _files(config: Configuration) -> Iterator[str]:
             if name == "aux_file":
                 # As in the original, training then goes on without validation; it warns.
                 continue
-            yield f"No file {path}. Set data.data_directory and data.{name}, or use data=generated."
+            yield f"No file {path}: {_present(path.parent)}. Set data.data_directory and data.{name}, or data=generated."
             return
         try:
             with EventFile(path) as file:
@@ -192,6 +197,15 @@ def _files(config: Configuration) -> Iterator[str]:
                 yield from _halvings(config, path, file.shape)
         except DataError as error:
             yield str(error)
+
+
+def _present(folder: Path) -> str:
+    """What a user finds where a file is missing."""
+    if not folder.is_dir():
+        return "there is no such folder"
+    found = sorted(path.name for path in folder.glob("*.h5"))
+    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+    return f"the folder has {', '.join(found[:MOST_NAMES])}{more}" if found else "the folder has no .h5 file"
 
 
 def _halvings(config: Configuration, path: Path, shape: tuple[int, int]) -> Iterator[str]:

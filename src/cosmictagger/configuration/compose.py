@@ -22,7 +22,7 @@ from cosmictagger.configuration.network import PRESETS, Network
 from cosmictagger.configuration.recipes import GROUPS, RECIPES
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
-from cosmictagger.configuration.words import accepted, field_names, suggestion
+from cosmictagger.configuration.words import accepted, check_form, field_names, suggestion
 from cosmictagger.errors import ConfigurationError
 
 MEMBERS: dict[str, dict[str, Any]] = {
@@ -39,6 +39,7 @@ _NOISE = ("object_type=", "reference_type=", "full_key:", "To append", "Config s
 
 def configuration(overrides: Sequence[str], recipe: str = "config") -> Configuration:
     """Compose a recipe and overrides; errors of hydra become one line."""
+    check_form(overrides)
     try:
         composed = _composed(overrides, recipe)
         if OmegaConf.is_missing(composed.run, "id"):
@@ -49,10 +50,10 @@ def configuration(overrides: Sequence[str], recipe: str = "config") -> Configura
         composed.network.data_format = filled
         config: Any = OmegaConf.to_object(composed)
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names())) from None
+        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names(), MEMBERS)) from None
     for name in _added(config):
         raise ConfigurationError(
-            f"No field named {name}. Fields can be set, but not added.{suggestion(overrides, known_names())}"
+            f"No field named {name}. Fields can be set, but not added.{suggestion(overrides, known_names(), MEMBERS)}"
         )
     return config  # type: ignore[no-any-return]
 
@@ -70,6 +71,7 @@ def shown(
     what: str, overrides: Sequence[str], recipe: str = "config", *, package: str | None = None, resolve: bool = False
 ) -> str:
     """What hydra's ``--cfg`` shows: the configuration of the ``job``, that of ``hydra``, or ``all``."""
+    check_form(overrides)
     try:
         composed = _composed(overrides, recipe, hydra=what != "job")
         chosen = OmegaConf.select(composed, package) if package else composed.hydra if what == "hydra" else composed
@@ -77,7 +79,7 @@ def shown(
             raise ConfigurationError(f"--package {package} names nothing in this configuration.")
         return OmegaConf.to_yaml(chosen, resolve=resolve) if OmegaConf.is_config(chosen) else f"{chosen}\n"
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names())) from None
+        raise ConfigurationError(_one_line(error) + suggestion(overrides, known_names(), MEMBERS)) from None
 
 
 def sweeps(overrides: Sequence[str]) -> list[list[str]]:
@@ -141,5 +143,8 @@ def _one_line(error: Exception) -> str:
     """The message of hydra or omegaconf in one line, with its cause."""
     parts = [str(error), *([str(error.__cause__)] if error.__cause__ is not None else [])]
     lines = [line.strip() for part in parts for line in part.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(_NOISE)]
-    return " ".join(dict.fromkeys(kept))
+    kept = list(dict.fromkeys(line for line in lines if line and not line.startswith(_NOISE)))
+    # Hydra lists the members of a group below a colon, one in each line.
+    first = next((number + 1 for number, line in enumerate(kept) if line.endswith(":")), len(kept))
+    sentences = [*kept[: first - 1], " ".join(filter(None, (kept[first - 1], ", ".join(kept[first:]))))]
+    return " ".join(each if each.endswith((".", "?")) else f"{each}." for each in sentences)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any
+
+from cosmictagger.errors import ConfigurationError
 
 VARIABLES = "framework.environment_variables."
 """Entries of an open mapping, which hydra wants with plus signs."""
@@ -54,11 +56,22 @@ def field_names(node: Any, prefix: str) -> set[str]:
     return names
 
 
-def suggestion(words: Sequence[str], known: Iterable[str]) -> str:
-    """A sentence with the nearest known name of the first unknown one; empty if there is none."""
+def check_form(words: Sequence[str]) -> None:
+    """Raise if a word sets nothing."""
+    for word in words:
+        if "=" not in word and not word.startswith("~"):
+            raise ConfigurationError(
+                f"{word!r} sets nothing: words are GROUP=MEMBER or GROUP.FIELD=VALUE, without spaces around the sign."
+            )
+
+
+def suggestion(words: Sequence[str], known: Iterable[str], members: Mapping[str, Collection[str]]) -> str:
+    """A sentence with the nearest known name of the first unknown field or member; empty if there is none."""
     names = sorted(known)
     for word in words:
-        key = key_of(word)
+        key, value = key_of(word), word.partition("=")[2]
+        if key in members and value not in members[key] and (near := get_close_matches(value, members[key], 1)):
+            return f" Did you mean {key}={near[0]}?"
         if key in names or key.startswith((VARIABLES, "hydra")):
             continue
         # A typo is rarely in the group, and a field may have been given without its group.

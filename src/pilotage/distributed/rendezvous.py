@@ -22,6 +22,7 @@ from pilotage.distributed.exchange_errors import ExplainedErrors
 from pilotage.distributed.handshake import authenticate_world
 from pilotage.distributed.interfaces import chosen_interface
 from pilotage.distributed.job_directory import JobDirectory
+from pilotage.distributed.shutdown import wait_at_exit
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 from pilotage.options.environment import exchange_timeout
@@ -71,6 +72,7 @@ def _join_through(directory: JobDirectory, number: int, world: World, backend: s
 
 
 def _init_process_group(world: World, backend: str, store: Store, timeout: timedelta) -> None:
+    wait_at_exit()
     dist.init_process_group(backend, store=store, rank=world.process, world_size=world.processes, timeout=timeout)
 
 

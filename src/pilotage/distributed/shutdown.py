@@ -1,44 +1,70 @@
 """Wait for torch's threads before the interpreter shuts down.
 
 After an exchange a thread of gloo still releases its tensors. If that happens while the interpreter shuts down, CPython
-before 3.14 ends the thread in the middle of C++ code, and the process aborts after all its work is done. On a busy
-machine this happens to one process in twenty.
+before 3.14 ends the thread in the middle of C++ code, and the process aborts (signal 6) after all its work is done. On
+a busy machine this happens to one process in twenty.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 import time
+from functools import cache
 from pathlib import Path
 
 _THREADS = Path("/proc/self/task")
 _POLL_SECONDS = 0.002
 # A thread that waits for the interpreter also sleeps, so one poll is not enough.
 _IDLE_POLLS = 3
+_DISK_SECONDS = 20.0
+
+
+@cache
+def wait_at_exit() -> None:
+    """Wait for idle threads at the end of this process."""
+    atexit.register(wait_for_idle_threads)
 
 
 def wait_for_idle_threads(limit: float = 2.0) -> bool:
-    """Wait until all other threads of the process sleep; False if some still run after ``limit`` seconds.
+    """Wait until all other threads of the process sleep; False if some have run for ``limit`` seconds since.
 
-    The calling thread sleeps in between, so that threads that wait for the interpreter can run.
+    Only the time that they spend on a processor counts: on a busy machine a thread may wait minutes for its turn.
+    Threads that wait for a disk get 20 seconds. The calling thread sleeps in between, so that threads that wait for
+    the interpreter can run.
     """
     if not _THREADS.exists():
         return True
-    own = str(threading.get_native_id())
-    end = time.monotonic() + limit
+    used, patience = _seconds_used(_other_threads()) + limit, time.monotonic() + _DISK_SECONDS
     idle = 0
-    while idle < _IDLE_POLLS and time.monotonic() < end:
+    while idle < _IDLE_POLLS:
         time.sleep(_POLL_SECONDS)
-        busy = any(_is_running(thread) for thread in _THREADS.iterdir() if thread.name != own)
-        idle = 0 if busy else idle + 1
-    return idle == _IDLE_POLLS
+        threads = _other_threads()
+        states = {state for state, _ in threads}
+        idle = 0 if states & {"R", "D"} else idle + 1
+        is_stuck = "D" in states and "R" not in states and time.monotonic() > patience
+        if is_stuck or ("R" in states and _seconds_used(threads) > used):
+            return False
+    return True
 
 
-def _is_running(thread: Path) -> bool:
+def _other_threads() -> list[tuple[str, int]]:
+    """State and used clock ticks of each other thread."""
+    own = str(threading.get_native_id())
+    return [found for thread in _THREADS.iterdir() if thread.name != own and (found := _look(thread)) is not None]
+
+
+def _look(thread: Path) -> tuple[str, int] | None:
     try:
-        state = (thread / "stat").read_text()
+        text = (thread / "stat").read_text()
     except OSError:
         # It has just ended.
-        return False
-    # The name in parentheses may contain anything.
-    return state.rpartition(")")[2].split()[0] in ("R", "D")
+        return None
+    # The name in parentheses may contain anything; the state is field 3, user and system time are fields 14 and 15.
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[11]) + int(fields[12])
+
+
+def _seconds_used(threads: list[tuple[str, int]]) -> float:
+    return sum(ticks for _, ticks in threads) / os.sysconf("SC_CLK_TCK")

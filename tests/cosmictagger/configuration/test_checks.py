@@ -63,12 +63,13 @@ REFUSED = [
     (["data.downsample=-1"], "at least 0"),
     (["network.depth=7"], "network.depth=6 or less"),
     (["data.downsample=2"], "network.depth=5 or less"),
+    (["data.downsample=7"], "data.downsample=1 or less"),
     (["network.normalization=layer"], "conv_3D"),
     (["network.filter_size_deepest=4"], "odd"),
     (["network.weight_decay=0.1"], "TensorFlow"),
     (["run.minibatch_size=500"], "data.events is 400"),
     (["data.aux_events=1"], "data.aux_events is 1"),
-    (["data=real"], "No file /data/datasets/SBND/cosmic_tagging_1/cosmic_tagging_train.h5"),
+    (["data=real"], "cosmic_tagging_train.h5: there is no such folder"),
     (["data=synthetic", "mode=visualize"], "nothing to show"),
     (["run.compute_mode=IPU", "framework.engine=eager"], "which runs compiled programs"),
     (["run.compute_mode=HPU", "framework.engine=pilotage"], "not available for run.compute_mode=HPU"),
@@ -144,6 +145,22 @@ def test_a_missing_validation_file_is_allowed(tmp_path):
     check(configured([*words, 'data.aux_file=""']))
     with pytest.raises(ConfigurationError, match=r"No file .*missing\.h5"):
         check(configured([*words, "data.file=missing.h5", "data.aux_file=two.h5"]))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), "the folder has no .h5 file"),
+        (("light.h5", "notes.txt"), "the folder has light.h5"),
+        ([f"{number}.h5" for number in range(6)], "the folder has 0.h5, 1.h5, 2.h5, 3.h5 and 2 more"),
+    ],
+)
+def test_a_message_about_a_missing_file_names_those_beside_it(tmp_path, names, said):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(ConfigurationError) as refused:
+        check(configured(["data=real", f"data.data_directory={tmp_path}"]))
+    assert f"No file {tmp_path}/cosmic_tagging_train.h5: {said}. Set data.data_directory" in str(refused.value)
 
 
 def test_a_network_too_deep_for_the_images_of_a_file_is_refused(tmp_path):

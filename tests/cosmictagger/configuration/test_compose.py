@@ -131,6 +131,8 @@ def test_the_network_gets_the_format_of_the_data():
         (["run.id=x", "iterations=3"], "config", r"Did you mean run\.iterations\?"),
         (["run.id=x", "+run.iteration=3"], "config", r"Did you mean run\.iterations\?"),
         (["run.id=x", "network=vgg"], "config", "uresnet3d"),
+        (["run.id=x", "network=a22"], "config", r"Did you mean network=a21\?"),
+        (["run.id=x", "run.foo=3"], "config", r"Key 'foo' not in 'Run'\."),
         (["run.id=x", "run.precision=double"], "config", "bfloat16"),
         (["run.id=x", "run.iterations=many"], "config", "run.iterations"),
         (["run.id=x", "mode=iotest", "mode.checkpoint_iteration=3"], "config", "checkpoint_iteration"),

@@ -1,6 +1,9 @@
 """Words of command lines of the original and its versions."""
 
-from cosmictagger.configuration.words import accepted, key_of, suggestion
+import pytest
+
+from cosmictagger.configuration.words import accepted, check_form, key_of, suggestion
+from cosmictagger.errors import ConfigurationError
 
 
 def test_entries_of_open_mappings_get_plus_signs():
@@ -17,7 +20,20 @@ def test_the_key_of_a_word_has_no_sign():
 
 
 def test_the_nearest_name_is_suggested():
-    known = {"run.iterations", "run.id", "network.depth"}
-    assert suggestion(["run.iteration=3"], known) == " Did you mean run.iterations?"
-    assert suggestion(["depth=3"], known) == " Did you mean network.depth?"
-    assert suggestion(["run.id=3"], known) == ""
+    known = {"run.iterations", "run.id", "network.depth", "network"}
+    members = {"network": ("a21", "uresnet", "uresnet3d")}
+    assert suggestion(["run.iteration=3"], known, members) == " Did you mean run.iterations?"
+    assert suggestion(["depth=3"], known, members) == " Did you mean network.depth?"
+    assert suggestion(["run.id=3", "network=a21"], known, members) == ""
+    assert suggestion(["network=resnet"], known, members) == " Did you mean network=uresnet?"
+    assert suggestion(["network=vgg"], known, members) == ""
+
+
+@pytest.mark.parametrize("words", [["mode", "train"], ["run.id", "=", "x"], ["mode=train", "a21"]])
+def test_a_word_without_a_value_is_refused(words):
+    with pytest.raises(ConfigurationError, match="sets nothing"):
+        check_form(words)
+
+
+def test_a_field_may_be_removed_or_set_to_nothing():
+    check_form(["~hydra.job_logging", "data.aux_file="])

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 
+import pytest
+
+from pilotage.distributed import shutdown
 from pilotage.distributed.shutdown import wait_for_idle_threads
 
 
@@ -34,3 +40,61 @@ def test_a_thread_that_runs_is_waited_for():
     finally:
         done.set()
         busy.join()
+
+
+def stat(state, ticks):
+    """What the kernel says of a thread that has used some clock ticks."""
+    return f"7 (some ) name) {state} " + " ".join(["0"] * 10 + [str(ticks), "0", "0"])
+
+
+@pytest.fixture
+def a_thread(tmp_path, monkeypatch):
+    """The status file of the only other thread."""
+    (tmp_path / "7").mkdir()
+    monkeypatch.setattr(shutdown, "_THREADS", tmp_path)
+    return tmp_path / "7" / "stat"
+
+
+def test_a_thread_that_waits_for_a_processor_is_waited_for_beyond_the_limit(a_thread):
+    a_thread.write_text(stat("R", 100))
+    start = time.monotonic()
+    threading.Timer(0.5, a_thread.write_text, [stat("S", 100)]).start()
+    assert wait_for_idle_threads(limit=0.01)
+    assert time.monotonic() - start > 0.4
+
+
+def test_a_thread_that_waits_for_a_disk_is_not_waited_for_without_end(a_thread, monkeypatch):
+    monkeypatch.setattr(shutdown, "_DISK_SECONDS", 0.2)
+    a_thread.write_text(stat("D", 100))
+    assert not wait_for_idle_threads(limit=0.01)
+
+
+TENSORS_FREED_BY_GLOO = """
+import os, sys, threading, time
+import torch, torch.distributed as dist
+import pilotage
+
+class Tensor(torch.Tensor):
+    def __del__(self):
+        if threading.current_thread() is not threading.main_thread():
+            end = time.thread_time() + 0.05
+            while time.thread_time() < end:
+                pass
+            os.write(1, b"freed ")
+
+pilotage.join_world(pilotage.World(), "gloo")
+for _ in range(20):
+    dist.group.WORLD.allreduce([torch.ones(4).as_subclass(Tensor)])
+if "destroyed" in sys.argv:
+    dist.destroy_process_group()
+os.write(1, b"end ")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["left", "destroyed"])
+def test_a_process_whose_group_still_frees_tensors_does_not_abort(ending):
+    ran = subprocess.run([sys.executable, "-c", TENSORS_FREED_BY_GLOO, ending], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "freed" in ran.stdout
+    assert ending == "destroyed" or "freed" in ran.stdout.partition("end")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
 import os
 from functools import cache
@@ -16,7 +15,7 @@ from habana_frameworks._emulation import computing_device, lazy
 from habana_frameworks._emulation.events import EventId, publish
 from habana_frameworks._emulation.inductor import refuse_inductor
 from habana_frameworks._emulation.library import library
-from pilotage.engine import Warned, log_event, process_lists_on, register_device_module, wait_for_idle_threads
+from pilotage.engine import Warned, log_event, process_lists_on, register_device_module, wait_at_exit
 
 _ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
 _AUTOCAST_LISTS = ("PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST", "PT_HPU_AUTOCAST_FP32_OPS_LIST")
@@ -36,7 +35,7 @@ def activate(module: ModuleType) -> None:
     if is_late:
         _check_backward()
     # Backward runs in a thread of the device, which may still free tensors when the program ends.
-    atexit.register(wait_for_idle_threads)
+    wait_at_exit()
     lazy.start()
     refuse_inductor()
     if computing_device.is_cuda():

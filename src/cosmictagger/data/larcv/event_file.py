@@ -189,6 +189,10 @@ def _open(path: Path) -> h5py.File:
         raise DataError(f"No file {path}. Check data.data_directory and data.file, or use data=generated.")
     try:
         return h5py.File(path, "r")
+    except PermissionError as error:
+        raise DataError(f"{path}: you may not read this file. Ask its owner, or copy it.") from error
+    except BlockingIOError as error:
+        raise DataError(f"{path} is being written by another program. Wait for it to end, or copy the file.") from error
     except OSError as error:
         raise _unreadable(path, error) from error
 

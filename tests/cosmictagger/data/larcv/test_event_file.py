@@ -1,3 +1,4 @@
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -211,6 +212,24 @@ def test_other_files_are_refused(tmp_path):
         file["numbers"] = [1, 2, 3]
     with pytest.raises(DataError, match="found numbers"):
         EventFile(tmp_path / "other.h5")
+
+
+def test_a_file_that_another_program_writes_is_not_called_damaged(generated, tmp_path):
+    path = shutil.copy(generated.path, tmp_path / "locked.h5")
+    with open(path, "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        with pytest.raises(DataError, match="is being written by another program"):
+            EventFile(path)
+    EventFile(path).close()
+
+
+def test_a_file_of_another_user_is_not_called_damaged(generated, monkeypatch):
+    def refused(path, mode):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(h5py, "File", refused)
+    with pytest.raises(DataError, match="you may not read this file"):
+        EventFile(generated.path)
 
 
 @pytest.mark.parametrize("entry", [-1, 5])
