@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cosmictagger.command import main as run
+from cosmictagger.data.detector import COSMIC, NEUTRINO
+from cosmictagger.data.events import Array
+from cosmictagger.data.larcv import layout
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.records.progress import say, vanishing_bars
 
 FOLDER = Path("output/cosmic")
 EVENTS, HELD_OUT = 160, 40
@@ -40,6 +47,10 @@ SCORES = {
     "accuracy without background": "Average/Non_Bkg_Accuracy",
 }
 BAR = 30
+CLEAR = 40
+"""Pixels of a neutrino that a person sees at once."""
+
+MOST_COLUMNS = 140
 
 
 def main() -> int:
@@ -52,12 +63,16 @@ def main() -> int:
     screen = _Screen()
     logging.getLogger("cosmictagger").addHandler(screen)
     try:
-        code, scores = _runs(screen)
+        with vanishing_bars():
+            code, scores = _runs(screen)
     finally:
         logging.getLogger("cosmictagger").removeHandler(screen)
     if code:
         return code
-    _print_results(scores)
+    _show_loss()
+    _show_event()
+    _show_scores(scores)
+    _show_places()
     print(f"\n{time.perf_counter() - began:.0f} seconds in all. Everything that was logged: {FOLDER}/process.log")
     rise = scores[1][SCORES["cosmic IoU"]] - scores[0][SCORES["cosmic IoU"]]
     return 0 if rise >= WANTED_RISE else 1
@@ -65,11 +80,9 @@ def main() -> int:
 
 def _runs(screen: _Screen) -> tuple[int, list[dict[str, float]]]:
     """All runs of the demonstration; returns the exit code, and the scores after the first and the last step."""
-    print("CosmicTagger finds cosmic rays and neutrinos in images of a liquid-argon detector.\n")
-    print(
-        f"Events are drawn by a generator: {EVENTS} to train on, {HELD_OUT} held out. A small network, A21, then learns"
-    )
-    print(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, out of those either has.\n")
+    say("CosmicTagger finds cosmic rays and neutrinos in images of a liquid-argon detector.\n")
+    say(f"A generator draws {EVENTS} events to train on and {HELD_OUT} that are held out. A small network, A21, learns")
+    say(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, out of those either has.\n")
     training = ("mode=train", *OPTIONS, "mode.optimizer.learning_rate=0.003", "run.aux_iterations=40")
     scores: list[dict[str, float]] = []
     for steps in (1, STEPS - 1):
@@ -85,16 +98,46 @@ def _quiet(words: Sequence[str]) -> int:
     return run(words, console=False)
 
 
-def _print_results(scores: Sequence[dict[str, float]]) -> None:
+def _show_loss() -> None:
     from cosmictagger.displays.curve import column, sparkline
 
     losses = column(FOLDER / "train_metrics.csv", "loss").values
     if len(losses):
-        print(f"\nLoss {losses[0]:.2f} {sparkline(losses)} {losses[-10:].mean():.2f}")
+        print(f"\n  Loss {losses[0]:.2f} {sparkline(losses)} {losses[-10:].mean():.2f}")
+
+
+def _show_event() -> None:
+    """Draw a held-out event on a terminal with colours; others cannot show its classes."""
+    if not sys.stdout.isatty() or "NO_COLOR" in os.environ or not (FOLDER / "predictions.h5").is_file():
+        return
+    from cosmictagger.displays.letters import painted, side_by_side
+
+    entry, truth, prediction = _clear_event()
+    cosmic, neutrino = painted(COSMIC, "cosmic"), painted(NEUTRINO, "neutrino")
+    print(f"\nHeld-out event {entry}, collection plane: {cosmic} and {neutrino} pixels\n")
+    width = min(shutil.get_terminal_size().columns, MOST_COLUMNS) - 2
+    for line in side_by_side({"truth": truth, "prediction": prediction}, width):
+        print(f"  {line}")
+
+
+def _clear_event() -> tuple[int, Array, Array]:
+    """The first held-out event whose neutrino is clear in the collection plane; truth and prediction there."""
+    path = FOLDER / "predictions.h5"
+    with EventFile(path) as truths, EventFile(path, label=layout.PREDICTION_PRODUCER) as predictions:
+        labels = ((entry, truths.event(entry).dense()[1][-1]) for entry in range(len(truths)))
+        clear = (found for found in labels if np.count_nonzero(found[1] == NEUTRINO) >= CLEAR)
+        entry, truth = next(clear, (0, truths.event(0).dense()[1][-1]))
+        return entry, truth, predictions.event(entry).dense()[1][-1]
+
+
+def _show_scores(scores: Sequence[dict[str, float]]) -> None:
     print(f"\n{f'On {HELD_OUT} held-out events':<30}{'1 step':>9}{f'{STEPS} steps':>12}")
     for name, key in SCORES.items():
         before, after = (each[key] for each in scores)
         print(f"  {name:<28}{before:>9.3f}{after:>12.3f}  {'█' * round(BAR * after):<{BAR}}")
+
+
+def _show_places() -> None:
     report = FOLDER / "report.json"
     if report.is_file():
         placement = json.loads(report.read_text())["placement"]
@@ -115,7 +158,7 @@ class _Screen(logging.Handler):
     def show_rows(self) -> None:
         """Show validations from now on."""
         self._rows = True
-        print(f"{'step':>6}{'loss':>9}{'cosmic IoU':>13}{'neutrino IoU':>15}   of four held-out events", flush=True)
+        say(f"{'step':>6}{'loss':>9}{'cosmic IoU':>13}{'neutrino IoU':>15}   of four held-out events")
 
     def emit(self, record: logging.LogRecord) -> None:
         for name, show in self._shown.items():
@@ -124,13 +167,13 @@ class _Screen(logging.Handler):
 
     def _generated(self, content: tuple[int, int]) -> None:
         done, total = content
-        print(f"  {done:>4} of {total} events drawn", flush=True)
+        say(f"  {done:>4} of {total} events drawn")
 
     def _metrics(self, content: tuple[str, int, dict[str, float]]) -> None:
         kind, step, values = content
         if kind == "test" and self._rows:
             numbers = values["loss"], values[SCORES["cosmic IoU"]], values[SCORES["neutrino IoU"]]
-            print("{:>6}{:>9.3f}{:>13.3f}{:>15.3f}".format(step, *numbers), flush=True)
+            say("{:>6}{:>9.3f}{:>13.3f}{:>15.3f}".format(step, *numbers))
 
 
 if __name__ == "__main__":

@@ -295,6 +295,22 @@ def test_library_mode_backend_group_and_device_work_together(code, tmp_path, fre
     assert ran.stdout.split("\n")[0] == f"hccl 0 0 {value} hpu [1.0, 1.0]"
 
 
+@pytest.mark.parametrize(("mode", "called"), [(ComputeMode.HPU, True), (ComputeMode.CPU, False)])
+def test_tensorflows_trainer_loads_habanas_module_first(code, mode, called, caplog):
+    blocks = code("002")
+    head = block(blocks, "def initialize(self, io_only=False):")
+    edit = textwrap.indent(block(blocks, "from habana_frameworks.tensorflow import load_habana_module"), "    ")
+    initialize = execute(head + edit + "    return 'initialized'\n", None)["initialize"]
+    with caplog.at_level(logging.WARNING):
+        assert initialize(trainer(mode)) == "initialized"
+    assert ("TensorFlow stays on the CPU" in caplog.text) is called
+
+
+def test_every_edit_of_the_documents_is_known(code):
+    """A document with another number of blocks has edits that no test above executes."""
+    assert [len(code(number)) for number in ("000", "001", "002")] == [7, 13, 24]
+
+
 def test_hydras_decorator_works_without_a_version(code):
     source = block(code("002"), "@hydra.main(config_path=").replace('config_path="../src/config"', "config_path=None")
     with pytest.warns(UserWarning, match="version_base"):

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,15 @@ MPIRUN = (
     "--oversubscribe python bin/exec.py "
 )
 OTHER_HOSTS = (
-    "mpirun -v --allow-run-as-root --bind-to none --report-bindings -np 2 --mca btl_tcp_if_include lo "
-    "-H localhost:2 -x MASTER_ADDR -x MASTER_PORT -x HCCL_SOCKET_IFNAME=lo -x HCCL_OVER_TCP=1 -x LOG_LEVEL_ALL=3 "
-    "python bin/exec.py "
+    "mpirun -v --allow-run-as-root --bind-to core --rank-by core --report-bindings --map-by ppr:2:socket:PE=1 -np 2 "
+    "--mca btl_tcp_if_include lo --merge-stderr-to-stdout --prefix $MPI_ROOT -H localhost:2 -x GC_KERNEL_PATH "
+    "-x MASTER_ADDR -x MASTER_PORT -x HCCL_SOCKET_IFNAME=lo -x HCCL_OVER_TCP=1 -x LOG_LEVEL_ALL=3 python bin/exec.py "
 )
+OF_HABANA = {
+    "PT_HPU_ENABLE_SYNAPSE_LAYOUT_HANDLING": "false",
+    "GC_KERNEL_PATH": "/usr/lib/habanalabs/libtpc_kernels.so",
+}
+"""Variables that the published scripts export; without a card they mean nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -145,18 +151,17 @@ def test_the_habana_port_on_the_light_file(launch, tmp_path):
     assert placement(tmp_path, "uresnet/200")["device"] == "hpu:0 (Gaudi, emulated on the CPU)"
 
 
-def accepts_rank_by_core():
+def for_this_mpirun(command):
     """Open MPI 5 no longer knows ``--rank-by core``."""
     if shutil.which("mpirun") is None:
         pytest.skip("there is no mpirun here")
     said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
-    return bool(re.search(r"Open MPI\) [1-4]\.", said))
+    return command if re.search(r"Open MPI\) [1-4]\.", said) else command.replace("--rank-by core ", "")
 
 
 @pytest.mark.slow
 def test_cards_under_mpirun_that_share_a_network_end_without_warnings(launch, tmp_path):
-    command = MPIRUN if accepts_rank_by_core() else MPIRUN.replace("--rank-by core ", "")
-    said = launch(command + A21, device="HPU", distributed="True", precision=3)
+    said = launch(for_this_mpirun(MPIRUN) + A21, device="HPU", distributed="True", precision=3)
     found = placement(tmp_path, "A21/01")
     assert found["exchange"] == "mean over 2 replicas by hccl; weights equal everywhere after step 1, 2"
     assert "hooks" not in said
@@ -165,8 +170,7 @@ def test_cards_under_mpirun_that_share_a_network_end_without_warnings(launch, tm
 
 @pytest.mark.long
 def test_cards_under_mpirun_that_train_for_themselves(launch, tmp_path):
-    command = MPIRUN if accepts_rank_by_core() else MPIRUN.replace("--rank-by core ", "")
-    said = launch(command + A21, device="HPU", distributed="False", precision=3)
+    said = launch(for_this_mpirun(MPIRUN) + A21, device="HPU", distributed="False", precision=3)
     assert said.count("each of them works for itself") == 2
     assert placement(tmp_path, "A21/01")["instances"] == 1
     assert placement(tmp_path, "A21/01/process_1")["instances"] == 1
@@ -175,9 +179,28 @@ def test_cards_under_mpirun_that_train_for_themselves(launch, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("precision", [0, 2])
 def test_other_precisions_and_hosts_of_the_habana_ports(launch, tmp_path, precision, monkeypatch, free_port):
-    monkeypatch.setenv("MASTER_PORT", str(free_port))
-    launch(OTHER_HOSTS + A21, device="HPU", distributed="True", precision=precision)
+    command = for_this_mpirun(OTHER_HOSTS)
+    root = str(Path(shutil.which("mpirun")).parents[1])
+    for name, value in (
+        {"MASTER_PORT": str(free_port), "MPI_ROOT": root, "HABANA_LOGS": str(tmp_path)} | OF_HABANA
+    ).items():
+        monkeypatch.setenv(name, value)
+    launch(command + A21, device="HPU", distributed="True", precision=precision)
     assert placement(tmp_path, "A21/01")["instances"] == 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_five_runs_at_once_of_the_habana_port(launch, tmp_path):
+    command = GRAPHCORE.replace("bfloat16_2x10_1", "{run}").replace("run.precision=3", "run.precision=2")
+
+    def run(number):
+        return launch(command, words="python bin/exec.py", device="HPU", batch=2, run=f"at_once_{number}")
+
+    with ThreadPoolExecutor(5) as runs:
+        list(runs.map(run, range(5)))
+    for number in range(5):
+        assert placement(tmp_path, f"uresnet/at_once_{number}")["precision"] == "bfloat16 activations, float32 weights"
 
 
 # Our own pages

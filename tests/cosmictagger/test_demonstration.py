@@ -3,9 +3,13 @@
 import json
 import logging
 
+import numpy as np
 import pytest
 
 from cosmictagger import demonstration
+from cosmictagger.data.generator.file import generate_file
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.data.larcv.predictions import PredictionWriter
 
 
 @pytest.fixture
@@ -51,3 +55,35 @@ def test_the_screen_shows_progress_and_not_the_log(pretended, capsys):
     assert "    40    2.500        0.500          0.500" in said
     assert "a line of the log" not in said
     assert len(said.splitlines()) < 40
+
+
+@pytest.fixture
+def predicted(tmp_path, monkeypatch):
+    """Predictions of three events at downsample 4: the truth, without the neutrino of the first event."""
+    monkeypatch.setattr(demonstration, "FOLDER", tmp_path)
+    generate_file(tmp_path / "events.h5", events=3, seed=3)
+    with (
+        EventFile(tmp_path / "events.h5") as source,
+        PredictionWriter(tmp_path / "predictions.h5", source=source, downsample=4) as writer,
+    ):
+        batch = source.dense_batch(range(3), 4)
+        batch.label[0][batch.label[0] == 2] = 0
+        writer.write(batch, np.minimum(batch.label, 1))
+    return batch
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_a_held_out_event_with_a_clear_neutrino(predicted, monkeypatch, capsys):
+    monkeypatch.setattr(demonstration, "CLEAR", 1)
+    entry, truth, prediction = demonstration._clear_event()
+    assert entry == next(number for number in range(3) if (predicted.label[number, -1] == 2).any()) > 0
+    assert np.array_equal(truth, predicted.label[entry, -1])
+    assert np.array_equal(prediction, np.minimum(truth, 1))
+    demonstration._show_event()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    demonstration._show_event()
+    said = capsys.readouterr().out
+    assert f"Held-out event {entry}, collection plane" in said
+    assert "truth" in said
+    assert "prediction" in said

@@ -189,7 +189,10 @@ def _files(config: Configuration) -> Iterator[str]:
             if name == "aux_file":
                 # As in the original, training then goes on without validation; it warns.
                 continue
-            yield f"No file {path}: {_present(path.parent)}. Set data.data_directory and data.{name}, or data=generated."
+            yield (
+                f"No file {path}: {_present(path.parent)}. Set data.data_directory and data.{name}, or use "
+                "data=generated."
+            )
             return
         try:
             with EventFile(path) as file:

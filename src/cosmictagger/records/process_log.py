@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pilotage
 from cosmictagger.errors import ConfigurationError
+from cosmictagger.records.progress import say
 
 LOGGER = logging.getLogger("cosmictagger")
 FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
@@ -50,13 +50,5 @@ class _Console(logging.Handler):
     """Prints above a progress bar; on a terminal, the bar replaces step lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        terminal = pilotage.has_display()
-        if terminal and getattr(record, QUIET_ON_TERMINALS, False):
-            return
-        line = self.format(record)
-        if terminal:
-            from tqdm import tqdm
-
-            tqdm.write(line, file=sys.stdout)
-        else:
-            print(line, flush=True)
+        if not (pilotage.has_display() and getattr(record, QUIET_ON_TERMINALS, False)):
+            say(self.format(record))

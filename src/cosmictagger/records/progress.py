@@ -1,12 +1,16 @@
-"""A progress bar, on terminals and in notebooks; a log has the lines of steps instead."""
+"""Progress bars, on terminals and in notebooks, and lines above them; a log has the lines of steps instead."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 import pilotage
+
+_STAY: ContextVar[bool] = ContextVar("bars stay", default=True)
 
 
 class Bar(Protocol):
@@ -26,10 +30,35 @@ class _NoBar:
 
 
 @contextmanager
+def vanishing_bars() -> Iterator[None]:
+    """Bars inside vanish when they are complete."""
+    before = _STAY.set(False)
+    try:
+        yield
+    finally:
+        _STAY.reset(before)
+
+
+def bars_stay() -> bool:
+    """Whether a complete bar stays on the screen."""
+    return _STAY.get()
+
+
+def say(line: str = "") -> None:
+    """Print a line, above the progress bar if there is one."""
+    if not pilotage.has_display():
+        print(line, flush=True)
+        return
+    from tqdm import tqdm
+
+    tqdm.write(line, file=sys.stdout)
+
+
+@contextmanager
 def progress(total: int, doing: str, *, shown: bool = True) -> Iterator[Bar]:
     """A bar over a number of steps."""
     if not shown or not pilotage.has_display():
         yield _NoBar()
         return
-    with pilotage.progress_bar(total=total, description=doing, unit="step") as bar:
+    with pilotage.progress_bar(total=total, description=doing, unit="step", leave=bars_stay()) as bar:
         yield bar

@@ -16,12 +16,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 import pilotage
+import poptorch
 from cosmictagger.configuration.choices import LossBalanceScheme
 from cosmictagger.configuration.network import PRESETS
 from cosmictagger.data.downsampling import downsample_event
 from cosmictagger.data.generator.event import generate_event
 from cosmictagger.devices.engine import MarkedStep
+from cosmictagger.devices.graphcore.model import LossInForward
 from cosmictagger.networks.uresnet import UResNet, build
+from cosmictagger.training.loss import BalancedLoss
 from cosmictagger.training.step import TrainingStep
 
 MOST = 2.0
@@ -146,15 +149,24 @@ def gradient_on(device, network, image, label):
     if device == "cpu":
         return gradient_of(network, step(image, label)[1])
     before = {name: each.detach().clone() for name, each in network.named_parameters()}
-    optimizer = torch.optim.SGD(network.parameters(), lr=STEP)
-    program = pilotage.training(MarkedStep(network, LossBalanceScheme.focal, 1), optimizer, backend="cpu", tier="graph")
-    program(image, label)
+    {"program": update_by_program, "ipu": update_by_poptorch}[device](network, image, label)
     for name, each in network.named_parameters():
         each.grad = (before[name].double() - each.detach().double()).div(STEP).to(each.dtype)
-    cancelled = {f"{name}.conv.bias" for name, module in network.named_modules() if getattr(module, "norm", None)}
-    return torch.cat(
-        [each.grad.double().flatten() for name, each in network.named_parameters() if name not in cancelled]
-    )
+    return joined_gradient(network)
+
+
+def update_by_program(network, image, label):
+    optimizer = torch.optim.SGD(network.parameters(), lr=STEP)
+    step = MarkedStep(network, LossBalanceScheme.focal, 1)
+    pilotage.training(step, optimizer, backend="cpu", tier="graph")(image, label)
+
+
+def update_by_poptorch(network, image, label):
+    optimizer = poptorch.optim.SGD(network.parameters(), lr=STEP)
+    model = poptorch.trainingModel(LossInForward(network, 1), poptorch.Options(), optimizer)
+    model(image, BalancedLoss(LossBalanceScheme.focal), label)
+    model.copyWeightsToHost()
+    model.destroy()
 
 
 def distance_on(device, layout, preset, kind, plain_network):
@@ -188,6 +200,21 @@ EVERYWHERE = [
 @pytest.mark.parametrize(("preset", "device", "layout", "threads"), EVERYWHERE, indirect=["threads"])
 def test_every_network_layout_and_device_has_the_gradient(preset, device, layout, threads, kind, plain_network):
     assert distance_on(device, layout, preset, kind, plain_network) <= DISTANCES[kind]
+
+
+OTHERS = [name for name in PRESETS if name != "a21"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2], indirect=True)
+@pytest.mark.parametrize("layout", ["channels_last", "contiguous"])
+@pytest.mark.parametrize(
+    "preset", [name if name == "a21" else pytest.param(name, marks=pytest.mark.long) for name in PRESETS]
+)
+def test_every_network_and_layout_has_the_gradient_on_an_ipu(preset, layout, threads, plain_network, monkeypatch):
+    """By PopTorch's interface, as CosmicTagger uses it; an IPU has no float64."""
+    monkeypatch.setenv("PILOTAGE_TIER", "graph")
+    assert distance_on("ipu", layout, preset, torch.float32, plain_network) <= DISTANCES[torch.float32]
 
 
 ON_A_CARD = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from cosmictagger.records.progress import progress
+from cosmictagger.records.progress import progress, say, vanishing_bars
 
 
 class Terminal(io.StringIO):
@@ -32,3 +32,22 @@ def test_files_and_quiet_processes_get_no_bar(monkeypatch):
             bar.update(1)
             bar.set_postfix_str("loss 0.5")
         assert stream.getvalue() == ""
+
+
+def test_a_vanishing_bar_leaves_an_empty_line(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with vanishing_bars(), progress(1, "training") as bar:
+        bar.update(1)
+    *_, last = terminal.getvalue().rstrip("\r").split("\r")
+    assert last.strip() == ""
+    with progress(1, "training") as bar:
+        bar.update(1)
+    assert "100%" in terminal.getvalue().split("\r")[-1]
+
+
+def test_lines_are_printed_with_and_without_a_terminal(monkeypatch, capsys):
+    say("to a file")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    say("to a terminal")
+    assert capsys.readouterr().out == "to a file\nto a terminal\n"

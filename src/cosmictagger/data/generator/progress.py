@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pilotage
+from cosmictagger.records.progress import bars_stay
 
 Progress = Callable[[int, int], None]
 """Called with the number of events done and the total."""
@@ -17,7 +18,7 @@ def terminal_progress(text: str) -> Iterator[Progress | None]:
     if not pilotage.has_display():
         yield None
         return
-    with pilotage.progress_bar(total=0, description=text, unit=" events") as bar:
+    with pilotage.progress_bar(total=0, description=text, unit=" events", leave=bars_stay()) as bar:
 
         def show(done: int, total: int) -> None:
             bar.total = total
