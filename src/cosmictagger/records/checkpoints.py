@@ -131,6 +131,8 @@ def _content(path: Path) -> Any:
     import numpy as np
     from numpy._core.multiarray import scalar
 
-    kinds: list[Any] = [scalar, np.dtype, type(np.dtype(np.float64))]
+    # Files that were written with numpy 1 name the same function by its old module.
+    names = ("numpy._core.multiarray.scalar", "numpy.core.multiarray.scalar")
+    kinds: list[Any] = [*((scalar, name) for name in names), np.dtype, type(np.dtype(np.float64))]
     with torch.serialization.safe_globals(kinds):
         return torch.load(path, map_location="cpu", weights_only=True)

@@ -1,5 +1,7 @@
 """Writing, indexing, pruning and finding checkpoints."""
 
+import zipfile
+
 import numpy as np
 import pytest
 import torch
@@ -78,6 +80,17 @@ def test_a_checkpoint_of_the_original_with_numpys_numbers_loads(tmp_path):
     path = tmp_path / "model-1.ckpt"
     torch.save(state(1) | {"scheduler": {"_last_lr": [np.float64(1e-3)]}}, path)
     assert load(path)["global_step"] == 1
+
+
+def test_a_checkpoint_that_was_written_with_numpy_1_loads(tmp_path):
+    """Most files of the original: its reader of events needs numpy 1."""
+    new, old = tmp_path / "new.ckpt", tmp_path / "old.ckpt"
+    torch.save(state(1) | {"scheduler": {"_last_lr": [np.float64(1e-3)]}}, new)
+    with zipfile.ZipFile(new) as given, zipfile.ZipFile(old, "w") as changed:
+        for name in given.namelist():
+            changed.writestr(name, given.read(name).replace(b"numpy._core.multiarray", b"numpy.core.multiarray"))
+    assert b"numpy.core.multiarray" in old.read_bytes()
+    assert load(old)["scheduler"]["_last_lr"] == [1e-3]
 
 
 def test_a_damaged_file_is_named(tmp_path):
