@@ -22,7 +22,7 @@ from cosmictagger.devices.setup import network_setup
 from cosmictagger.devices.weights import load_weights, on_host
 from cosmictagger.networks.uresnet import UResNet
 from cosmictagger.processes.process_group import Processes
-from cosmictagger.training.optimizer import set_rate
+from cosmictagger.training.optimizer import load_state, set_rate
 from cosmictagger.training.precision import NumberTypes
 from cosmictagger.training.step import EvaluationStep, TrainingStep
 
@@ -140,7 +140,7 @@ class EagerExecutor:
         """Continue from a state."""
         load_weights(self.network, state["state_dict"])
         if self._optimizer is not None and state.get("optimizer"):
-            self._optimizer.load_state_dict(dict(state["optimizer"]))
+            load_state(self._optimizer, state["optimizer"])
         if self._numbers.scales_loss and state.get("loss_scale"):
             self._scaler.load_state_dict(dict(state["loss_scale"]))
         self._is_resumed = True

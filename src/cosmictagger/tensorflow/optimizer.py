@@ -11,7 +11,7 @@ from tensorflow import Tensor, Variable
 
 from cosmictagger.tensorflow.layout import to_tensorflow, to_torch
 from cosmictagger.tensorflow.update_rules import rule_of
-from cosmictagger.training.optimizer import set_rate
+from cosmictagger.training.optimizer import load_state, set_rate
 
 
 class VariableOptimizer:
@@ -58,7 +58,7 @@ class VariableOptimizer:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of a torch optimizer."""
-        self._optimizer.load_state_dict(dict(state))
+        load_state(self._optimizer, state)
         for parameter, slots in zip(self._parameters(), self._slots, strict=True):
             found = self._optimizer.state[parameter]
             self._updates = int(found.get("step", 0))

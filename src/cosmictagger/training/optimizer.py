@@ -97,3 +97,11 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of the next step."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+
+
+def load_state(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Load what an optimizer remembers of its steps. Its settings stay the configured ones, on every device."""
+    configured = [{name: each for name, each in group.items() if name != "params"} for group in optimizer.param_groups]
+    optimizer.load_state_dict(dict(state))
+    for group, own in zip(optimizer.param_groups, configured, strict=True):
+        group.update(own)

@@ -7,7 +7,7 @@ import poptorch
 from cosmictagger.configuration.choices import OptimizerKind, ScheduleKind
 from cosmictagger.configuration.mode import LrSchedule, Optimizer
 from cosmictagger.errors import CheckpointError, ConfigurationError
-from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, is_newer, set_rate
+from cosmictagger.training.optimizer import build_optimizer, check_optimizer_state, is_newer, load_state, set_rate
 
 
 def built(kind, **settings):
@@ -65,3 +65,14 @@ def test_the_state_of_another_optimizer_is_refused(made_by, asked_for):
     check_optimizer_state(OptimizerKind[asked_for], None)
     with pytest.raises(CheckpointError, match=f"Use mode.optimizer.name={made_by}"):
         check_optimizer_state(OptimizerKind[asked_for], optimizer.state_dict())
+
+
+def test_a_loaded_state_keeps_the_configured_settings():
+    """A run of version 2.0 that goes on with a schedule of version 2.1 has that version's optimizer from then on."""
+    earlier, later = built("adam"), built("adam", newer=True)
+    earlier.param_groups[0]["params"][0].grad = torch.ones(2)
+    earlier.step()
+    load_state(later, earlier.state_dict())
+    (group,) = later.param_groups
+    assert (group["betas"], group["eps"]) == ((0.8, 0.9), 1e-6)
+    assert later.state[group["params"][0]]["step"] == 1
