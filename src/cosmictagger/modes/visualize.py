@@ -29,7 +29,9 @@ def visualize(config: Configuration, folder: Path, processes: Processes) -> None
         else:
             LOGGER.info("No checkpoint file found, drawing only charge and label")
             _draw_plain(config, folder, file, entries)
-    if processes.writes and (curve := draw_training(folder / "training.png", folder, title=config.run.id)) is not None:
+    network = f"{config.network.name}, depth {config.network.depth}, downsample {config.data.downsample}"
+    title = f"{config.run.id}: {network}"
+    if processes.writes and (curve := draw_training(folder / "training.png", folder, title=title)) is not None:
         LOGGER.info("Drawn: %s", curve)
 
 

@@ -23,7 +23,7 @@ from pilotage.distributed.groups import groups_of, new_group_among, new_groups
 from pilotage.distributed.handshake import authenticate_world, is_authenticated
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.rendezvous import rendezvous
-from pilotage.distributed.shutdown import wait_for_idle_threads
+from pilotage.distributed.shutdown import wait_at_exit, wait_for_idle_threads
 from pilotage.distributed.values import Value, gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
@@ -65,6 +65,7 @@ class Peers:
                 self._check_size()
                 self._check_members()
                 self._checked.add(everyone)
+                wait_at_exit()
             return
         rendezvous(self.world, "gloo", self.timeout)
         with self.explain_errors("meeting the others"):
