@@ -47,10 +47,10 @@ SCORES = {
     "accuracy without background": "Average/Non_Bkg_Accuracy",
 }
 BAR = 30
-CLEAR = 40
+CLEAR = 25
 """Pixels of a neutrino that a person sees at once."""
 
-MOST_COLUMNS = 140
+MOST_COLUMNS = 134
 
 
 def main() -> int:

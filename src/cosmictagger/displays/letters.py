@@ -1,7 +1,8 @@
-"""Pictures made of letters, for terminals: each letter of braille has two by four dots."""
+"""Pictures for terminals with 256 colours: each letter shows two pixels, one above the other."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 
 import numpy as np
@@ -10,45 +11,38 @@ from cosmictagger.data.detector import COSMIC, NEUTRINO
 from cosmictagger.data.events import Array
 from cosmictagger.displays.rendering import pooled
 
-_ROWS, _COLUMNS = 4, 2
-_EMPTY = 0x2800
-_DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""The bit of each dot in a letter."""
+_COLOURS = {0: 234, COSMIC: 75, NEUTRINO: 214}
+"""Nearly those of our other pictures."""
 
-_COLOURS = {COSMIC: "38;5;75", NEUTRINO: "38;5;214"}
-"""Of terminals with 256 colours: nearly those of our other pictures."""
-
+_UPPER_HALF = "▀"
 _GAP = "   "
 
 
-def picture(classes: Array, *, coloured: bool = True) -> list[str]:
-    """The lines of a picture of cosmic and neutrino pixels; a letter that has both takes the neutrino's colour."""
-    rows, columns = (-(-side // step) for side, step in zip(classes.shape, (_ROWS, _COLUMNS), strict=True))
-    padded = np.zeros((rows * _ROWS, columns * _COLUMNS), np.uint8)
-    padded[: classes.shape[0], : classes.shape[1]] = classes
-    cells = padded.reshape(rows, _ROWS, columns, _COLUMNS)
-    dots = ((cells > 0) * _DOTS[:, None, :]).sum((1, 3))
-    kinds = cells.max((1, 3))
-    return [_line(*row, coloured=coloured) for row in zip(dots.tolist(), kinds.tolist(), strict=True)]
+def picture(classes: Array) -> list[str]:
+    """The lines of a picture of cosmic and neutrino pixels."""
+    rows = len(classes) + len(classes) % 2
+    padded = np.zeros((rows, classes.shape[1]), np.uint8)
+    padded[: len(classes)] = classes
+    return [_line(upper, lower) for upper, lower in zip(padded[::2].tolist(), padded[1::2].tolist(), strict=True)]
 
 
-def side_by_side(named: dict[str, Array], width: int, *, coloured: bool = True) -> list[str]:
+def side_by_side(named: Mapping[str, Array], width: int) -> list[str]:
     """Pictures with their names above them, pooled until they fit beside each other."""
-    most = (width - len(_GAP) * (len(named) - 1)) // len(named)
+    most = max((width - len(_GAP) * (len(named) - 1)) // len(named), 1)
     parts = []
     for name, classes in named.items():
-        small = pooled(classes, -(-classes.shape[1] // (_COLUMNS * max(most, 1))))
-        length = -(-small.shape[1] // _COLUMNS)
-        parts.append([name.ljust(length), *picture(small, coloured=coloured)])
+        small = pooled(classes, -(-classes.shape[1] // most))
+        parts.append([name.ljust(small.shape[1]), *picture(small)])
     return [_GAP.join(lines).rstrip() for lines in zip(*parts, strict=True)]
-
-
-def _line(dots: list[int], kinds: list[int], *, coloured: bool) -> str:
-    letters = zip(kinds, (chr(_EMPTY + each) for each in dots), strict=True)
-    parts = [(kind, "".join(letter for _, letter in run)) for kind, run in groupby(letters, key=lambda each: each[0])]
-    return "".join(painted(kind, text) if coloured else text for kind, text in parts)
 
 
 def painted(kind: int, text: str) -> str:
     """Text in the colour of a class."""
-    return f"\x1b[{_COLOURS[kind]}m{text}\x1b[0m" if kind in _COLOURS else text
+    return f"\x1b[38;5;{_COLOURS[kind]}m{text}\x1b[0m"
+
+
+def _line(upper: list[int], lower: list[int]) -> str:
+    """Neighbours with the same colours share their control characters."""
+    runs = ((pair, len(list(run))) for pair, run in groupby(zip(upper, lower, strict=True)))
+    colours = ((f"\x1b[38;5;{_COLOURS[top]};48;5;{_COLOURS[low]}m", length) for (top, low), length in runs)
+    return "".join(colour + _UPPER_HALF * length for colour, length in colours) + "\x1b[0m"
