@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pilotage.errors import PortingError
-from pilotage.porting.finding import Severity
+from pilotage.porting.finding import Finding, Severity
 from pilotage.porting.inlining import with_inlined_steps
 from pilotage.porting.notebooks import Notebook, in_cell, read_notebook
 from pilotage.porting.porting import Porting
@@ -19,11 +19,15 @@ from pilotage.porting.rule import Rule
 from pilotage.porting.rules.registry import rules_for
 from pilotage.porting.sources.blocks import fill_empty_blocks
 from pilotage.porting.sources.edits import apply_edits
+from pilotage.porting.sources.own_lines import with_own_lines
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 
 __all__ = ["port_paths", "port_texts"]
+
+_MOST_ROUNDS = 3
+"""How often statements are given lines of their own; once is enough unless that lets a rule see more."""
 
 
 def port_paths(paths: Iterable[Path], target: Target) -> Report:
@@ -37,19 +41,36 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
     sources = [Source(path, notebooks[path].source if path in notebooks else text) for path, text in texts.items()]
     if target in PROGRAMS:
         sources = with_inlined_steps(sources)
-    porting = Porting(Project(sources), target)
-    for rule in rules_for(target):
-        rule.apply(porting)
-    for source in sources:
-        fill_empty_blocks(porting, source)
+    porting = first = _planned(sources, target)
+    for _ in range(_MOST_ROUNDS):
+        divided = [with_own_lines(source, porting.edits(source)) for source in porting.project.sources]
+        if all(new is old for new, old in zip(divided, porting.project.sources, strict=True)):
+            break
+        porting = _planned(divided, target)
     left = _left_as_they_are(porting)
-    files = [_ported(porting, source, only, is_left=source in left) for source in sources]
-    findings = [each for each in porting.findings if only is None or each.rule == only.name]
+    files = [_ported(porting, source, only, is_left=source in left) for source in porting.project.sources]
+    findings = [each for each in _findings(first, porting) if only is None or each.rule == only.name]
     return Report(
         target=target,
         files=[_as_notebook(each, notebooks.get(each.path), texts[each.path]) for each in files],
         findings=[in_cell(each, notebooks.get(Path(each.path))) for each in findings],
     )
+
+
+def _planned(sources: list[Source], target: Target) -> Porting:
+    """The edits and findings of all rules."""
+    porting = Porting(Project(sources), target)
+    for rule in rules_for(target):
+        rule.apply(porting)
+    for source in sources:
+        fill_empty_blocks(porting, source)
+    return porting
+
+
+def _findings(first: Porting, last: Porting) -> list[Finding]:
+    """What was found, at the columns of the file if statements were given lines of their own since."""
+    plain = [[replace(each, column=1) for each in porting.findings] for porting in (first, last)]
+    return first.findings if plain[0] == plain[1] else last.findings
 
 
 def _as_notebook(file: PortedFile, notebook: Notebook | None, text: str) -> PortedFile:
@@ -60,8 +81,9 @@ def _as_notebook(file: PortedFile, notebook: Notebook | None, text: str) -> Port
 
 def _ported(porting: Porting, source: Source, only: Rule | None, *, is_left: bool) -> PortedFile:
     edits = [] if is_left else [each for each in porting.edits(source) if only is None or each.rule == only.name]
-    if "\r\n" in source.text:
-        edits = [replace(each, text=each.text.replace("\r\n", "\n").replace("\n", "\r\n")) for each in edits]
+    newline = source.newline
+    if newline != "\n":
+        edits = [replace(each, text=each.text.replace(newline, "\n").replace("\n", newline)) for each in edits]
     after = apply_edits(source.text, edits) if edits else source.file_text
     if only is None:
         _require_python(source, after)

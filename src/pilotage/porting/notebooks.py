@@ -19,6 +19,7 @@ _BEGINS = re.compile(r"^# %% cell (?P<number>\d+)\n", re.MULTILINE)
 _HIDDEN = "# (notebook) "
 """Stands before lines of IPython, so that the rest is Python."""
 
+_STATEMENT = "pass  "
 _MAGIC = re.compile(r"\s*[%!?]|\s*[\w.]+\?{1,2}\s*$|\s*\w[\w, ]*=\s*[!%]")
 
 
@@ -44,7 +45,7 @@ class Notebook:
 
     def place(self, line: int) -> tuple[int, int]:
         """The number of the code cell, counted from 1, and the line in it, for a line of the script."""
-        head = self.source.splitlines()[:line]
+        head = self.source.split("\n")[:line]
         starts = [number for number, text in enumerate(head, 1) if _BEGINS.match(text + "\n")]
         return (len(starts), line - starts[-1]) if starts else (0, line)
 
@@ -91,15 +92,18 @@ def _hidden(text: str) -> str:
     lines: list[str] = []
     is_continued = False
     for line in text.split("\n"):
+        was_continued = is_continued
         is_magic = is_continued or _MAGIC.match(line) is not None
         is_continued = is_magic and line.endswith("\\")
         indent = line[: len(line) - len(line.lstrip())]
-        lines.append(f"{indent}{_HIDDEN}{line.lstrip()}" if is_magic else line)
+        # In a block it is a statement, because it may be the only one.
+        statement = _STATEMENT if indent and not was_continued else ""
+        lines.append(f"{indent}{statement}{_HIDDEN}{line.lstrip()}" if is_magic else line)
     return "\n".join(lines)
 
 
 def _shown(text: str) -> str:
-    return re.sub(rf"^(\s*){re.escape(_HIDDEN)}", r"\1", text, flags=re.MULTILINE)
+    return re.sub(rf"^([ \t]*)(?:{_STATEMENT})?{re.escape(_HIDDEN)}", r"\1", text, flags=re.MULTILINE)
 
 
 def _cells_of(source: str) -> dict[int, str]:
@@ -120,4 +124,4 @@ def _cell(cell: dict[str, Any], text: str | None) -> dict[str, Any]:
 
 
 def _lines(text: str) -> Sequence[str]:
-    return text.splitlines(keepends=True)
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

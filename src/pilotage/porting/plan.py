@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.clips import clips_of
+from pilotage.porting.analysis.code.flow import path_of, reads
 from pilotage.porting.analysis.code.origins import Origin, origins
 from pilotage.porting.analysis.evaluations import Evaluation, find_evaluations
 from pilotage.porting.analysis.joint import Joint, joint_of
@@ -14,9 +15,10 @@ from pilotage.porting.analysis.lengths import drop_last_of, leaves_a_remainder
 from pilotage.porting.analysis.loaders import Loader, find_loaders
 from pilotage.porting.analysis.placing import Needs, Placing, Site
 from pilotage.porting.analysis.refusal import Refused
-from pilotage.porting.analysis.step import TrainingStep
+from pilotage.porting.analysis.step import TrainingStep, changes_in
 from pilotage.porting.analysis.steps import find_steps
 from pilotage.porting.project import Project
+from pilotage.porting.target import Target
 
 __all__ = ["OPTIMIZER", "Plan", "PlannedEvaluation", "PlannedStep"]
 
@@ -50,8 +52,9 @@ class PlannedEvaluation:
 class Plan:
     """What has to change, before any target writes it."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, target: Target = Target.POPTORCH) -> None:
         self.project = project
+        self.target = target
         found, self.refusals = find_steps(project)
         self.training = Placing(project)
         self.inference = Placing(project)
@@ -79,8 +82,16 @@ class Plan:
     def _planned(self, step: TrainingStep) -> PlannedStep:
         joint = joint_of(self.project, step)
         optimizer = ast.unparse(step.optimizer)
-        paths = (*joint.dependencies, *((optimizer,) if optimizer not in joint.dependencies else ()))
-        needs = Needs(source=step.source, scope=step.scope, anchor=step.anchor, paths=paths, name="training_model")
+        settings = {path: None for node in self._settings(step) for path in reads(node)}
+        paths = tuple({**dict.fromkeys(joint.dependencies), optimizer: None, **settings})
+        needs = Needs(
+            source=step.source,
+            scope=step.scope,
+            anchor=step.anchor,
+            paths=paths,
+            name="training_model",
+            optimizer=optimizer,
+        )
         made = [
             each for each in origins(self.project, step.source, step.optimizer) if _is_optimizer(self.project, each)
         ]
@@ -96,6 +107,14 @@ class Plan:
             optimizers=tuple(made),
         )
 
+    def _settings(self, step: TrainingStep) -> list[ast.expr]:
+        """Numbers that the wrapped model, or its options, are made with."""
+        found = [] if step.accumulation is None else [step.accumulation.count]
+        if self.target is Target.PILOTAGE:
+            for clip in clips_of(step):
+                found += [*([clip.limit] if clip.limit is not None else []), *clip.conditions]
+        return [node for node in found if not changes_in(step, node)]
+
     def _class_name(self, step: TrainingStep) -> str:
         taken = {node.name for node in step.source.nodes if isinstance(node, ast.ClassDef)}
         taken |= {each.class_name for each in self.steps if each.step.source is step.source}
@@ -105,7 +124,9 @@ class Plan:
         return name
 
     def may_be_incomplete(self, evaluation: Evaluation) -> bool:
-        """Whether a batch of an evaluation may be smaller than the others."""
+        """Whether a batch of an evaluation may be too small for its program; `pilotage.inference` takes any size."""
+        if self.target is Target.PILOTAGE:
+            return False
         loaders = [each for each in self.loaders if evaluation in each.evaluations]
         return not loaders or any(
             drop_last_of(self.project, each)[1] is not True and leaves_a_remainder(self.project, each) is not False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from dataclasses import replace
 from functools import cached_property
 
 from pilotage.porting.finding import Finding, Severity
@@ -11,7 +12,7 @@ from pilotage.porting.plan import Plan
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.removal import Removal, removal_edits
-from pilotage.porting.sources.source import Source
+from pilotage.porting.sources.source import Source, lines_in
 from pilotage.porting.target import Target
 
 __all__ = ["Porting"]
@@ -26,11 +27,12 @@ class Porting:
         self.findings: list[Finding] = []
         self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
         self._removed: defaultdict[Source, dict[ast.stmt, Removal]] = defaultdict(dict)
+        self._unindented: defaultdict[Source, list[tuple[int, int, str]]] = defaultdict(list)
 
     @cached_property
     def plan(self) -> Plan:
         """What has to change for a target that runs a step as one call."""
-        return Plan(self.project)
+        return Plan(self.project, self.target)
 
     @cached_property
     def has_work(self) -> bool:
@@ -39,7 +41,8 @@ class Porting:
 
     def edits(self, source: Source) -> list[Edit]:
         """The edits of one script, with those that remove statements."""
-        return [*self._edits[source], *removal_edits(source, self._removed[source])]
+        planned = [self._moved_out(source, each) for each in self._edits[source]]
+        return [*planned, *removal_edits(source, self._removed[source])]
 
     def removed(self, source: Source) -> set[ast.stmt]:
         """The statements of one script that go."""
@@ -49,6 +52,22 @@ class Porting:
         """Replace a part of the text; equal positions insert, ``first`` before other insertions at the same place."""
         edit = Edit(start=start, end=end, text=text, rule=rule)
         self._edits[source].insert(0 if first else len(self._edits[source]), edit)
+
+    def unindent(self, source: Source, first: int, last: int, unit: str, rule: str) -> None:
+        """Move lines out of their block, with what other rules insert between them."""
+        for number in range(first, last + 1):
+            if source.line(number).startswith(unit):
+                begin = source.line_start(number)
+                self.edit(source, begin, begin + len(unit), "", rule)
+        self._unindented[source].append((source.line_start(first), source.line_start(last + 1), unit))
+
+    def _moved_out(self, source: Source, edit: Edit) -> Edit:
+        """An insertion of whole lines, with the indentation that the lines around it will have."""
+        is_lines = edit.start == edit.end and edit.text.endswith("\n")
+        for start, end, unit in self._unindented[source] if is_lines else ():
+            if start <= edit.start <= end:
+                return replace(edit, text="".join(line.removeprefix(unit) for line in lines_in(edit.text)))
+        return edit
 
     def replace(self, source: Source, node: ast.AST, text: str, rule: str) -> None:
         """Replace a node by other code."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.flow import is_super, path_of
 from pilotage.porting.analysis.code.names import Names
 from pilotage.porting.analysis.code.scopes import Function, Scope, Scopes
 from pilotage.porting.sources.source import Source
@@ -72,6 +72,7 @@ class Project:
             for name in _module_names(source.path):
                 self._modules.setdefault(name, source)
         self._callers: defaultdict[Function, list[CallSite]] | None = None
+        self._instances: defaultdict[Scope, list[CallSite]] | None = None
         self._resolving: set[ast.AST] = set()
         self.known_origins: dict[ast.AST, list[Any]] = {}
         """What `origins` has found."""
@@ -133,6 +134,19 @@ class Project:
                         self._note_call(source, node)
         return self._callers[function]
 
+    def instances(self, scope: Scope) -> list[CallSite]:
+        """Every call that makes an object of a class, or of one that is derived from it."""
+        if self._instances is None:
+            self._instances = defaultdict(list)
+            for source in self.sources:
+                for node in source.nodes:
+                    known = self.callee(source, node) if isinstance(node, ast.Call) else None
+                    if known is not None and known[1].is_class and isinstance(node, ast.Call):
+                        made = CallSite(source=source, scope=self.scope_of(source, node), call=node)
+                        for _, each in self.classes(*known):
+                            self._instances[each].append(made)
+        return self._instances[scope]
+
     def classes(self, source: Source, scope: Scope) -> list[tuple[Source, Scope]]:
         """A class and its base classes in the project, the nearest first."""
         found = [(source, scope)]
@@ -170,6 +184,8 @@ class Project:
             self._callers[node].append(CallSite(source=source, scope=self.scope_of(source, call), call=call))
 
     def _method(self, source: Source, scope: Scope, func: ast.Attribute) -> tuple[Source, Scope] | None:
+        if is_super(func.value) and scope.method_of is not None:
+            return self._inherited(source, scope.method_of, func.attr)
         if isinstance(func.value, ast.Name) and func.value.id == "self" and scope.method_of is not None:
             return self.methods(source, scope.method_of).get(func.attr)
         path = path_of(func.value)
@@ -178,6 +194,14 @@ class Project:
             made = self._made_by(owner.source, node) if owner is not None else None
             if made is not None and made[1].is_class:
                 return self.methods(*made).get(func.attr)
+        return None
+
+    def _inherited(self, source: Source, owner: Scope, name: str) -> tuple[Source, Scope] | None:
+        """The method of a base class."""
+        for place, each in self.classes(source, owner)[1:]:
+            for node in each.body:
+                if isinstance(node, Function) and node.name == name:
+                    return place, self.scopes[place].inside(node)
         return None
 
     def _made_by(self, source: Source, node: ast.AST) -> tuple[Source, Scope] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,8 @@ class Report:
 
 
 def _lines(text: str) -> list[str]:
-    lines = text.splitlines(keepends=True)
+    # Only at line feeds, as `patch` and `git apply` do.
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n\\ No newline at end of file\n"
     return lines

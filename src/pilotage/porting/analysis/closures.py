@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.analysis.code.origins import origins
@@ -12,8 +13,6 @@ from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 
 __all__ = ["calls_closure_once", "closure_call"]
-
-_ONCE = ("SGD", "Adam", "AdamW", "RMSprop")
 
 
 def closure_call(project: Project, scope: Scope) -> ast.Call | None:
@@ -30,4 +29,4 @@ def closure_call(project: Project, scope: Scope) -> ast.Call | None:
 def calls_closure_once(project: Project, source: Source, optimizer: ast.expr) -> bool:
     """Whether an optimizer calls a closure once in each step, as all but LBFGS do."""
     names = [torch_name(project, each) or "" for each in origins(project, source, optimizer)]
-    return bool(names) and all(each.rpartition(".")[2] in _ONCE for each in names)
+    return bool(names) and all(re.fullmatch(r"torch\.optim\.(?!LBFGS$)\w+", each) for each in names)

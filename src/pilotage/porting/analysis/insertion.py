@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.code.flow import assigned, path_of
+from pilotage.porting.analysis.code.flow import assigned, is_super, path_of
 from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.training_calls import walk_statements
 from pilotage.porting.project import Project
@@ -13,6 +13,8 @@ from pilotage.porting.sources.layout import indentation, lines_of
 from pilotage.porting.sources.source import Source
 
 __all__ = ["Insertion", "after_statement", "before_statement", "in_class", "in_function", "in_module"]
+
+_INHERITED = "super().__init__"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +45,7 @@ def in_function(scope: Scope, anchor: ast.stmt, paths: list[str]) -> tuple[Inser
     chain = _chain(scope, anchor)
     level = 0
     for path in paths:
-        for binding in scope.bindings.get(path, ()):
+        for binding in _bindings_in(scope, path):
             if isinstance(binding, ast.arg | ast.alias) or source.place(binding) >= source.place(anchor):
                 continue
             level = max(level, _level(source, chain, source.statement(binding)))
@@ -52,6 +54,15 @@ def in_function(scope: Scope, anchor: ast.stmt, paths: list[str]) -> tuple[Inser
     if loops and statement is not loops[-1] and loops[-1] in source.ancestors(statement):
         return None
     return before_statement(source, statement), statement
+
+
+def _bindings_in(scope: Scope, path: str) -> list[ast.AST]:
+    """What binds a variable in a function; an attribute may be bound by other methods too, which does not count."""
+    if not path.startswith("self."):
+        return list(scope.bindings.get(path, ()))
+    owner = scope.method_of
+    bindings = owner.bindings.get(path, ()) if owner is not None else ()
+    return [each for each in bindings if scope.node in scope.source.ancestors(each)]
 
 
 def in_module(scope: Scope, paths: list[str]) -> Insertion | None:
@@ -71,10 +82,10 @@ def in_module(scope: Scope, paths: list[str]) -> Insertion | None:
 
 def in_class(project: Project, source: Source, scope: Scope, paths: list[str]) -> Insertion | None:
     """After the statement of a method that makes the last of the attributes."""
-    methods = project.methods(source, scope)
+    methods = {**project.methods(source, scope), **_inherited_starts(project, source, scope)}
     reach = {name: _reach(project, methods, name, frozenset()) for name in methods}
     wanted = set(paths)
-    complete = [name for name, found in reach.items() if wanted <= found]
+    complete = [name for name, found in reach.items() if wanted <= found and not name.startswith(_INHERITED)]
     nearest = [
         name
         for name in complete
@@ -133,11 +144,21 @@ def _calls_in(statement: ast.stmt) -> list[str]:
     """The methods of ``self`` that a statement itself calls."""
     if isinstance(statement, Function | ast.ClassDef | ast.If | ast.For | ast.While | ast.With | ast.Try):
         return []
-    return [
-        each.func.attr
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and path_of(each.func) is not None
+    called = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+    attributes = [each for each in called if isinstance(each, ast.Attribute)]
+    starts = [_INHERITED for each in attributes if each.attr == "__init__" and is_super(each.value)]
+    return [*starts, *(each.attr for each in attributes if path_of(each) is not None)]
+
+
+def _inherited_starts(project: Project, source: Source, scope: Scope) -> dict[str, tuple[Source, Scope]]:
+    """The ``__init__`` of base classes that a class overrides: one call of ``super()`` away, two, and so on."""
+    starts = [
+        (owner, project.scopes[owner].inside(node))
+        for owner, each in project.classes(source, scope)
+        for node in each.body
+        if isinstance(node, Function) and node.name == "__init__"
     ]
+    return {_INHERITED * number: each for number, each in enumerate(starts[1:], 1)}
 
 
 def _called_methods(method: Scope) -> list[str]:
@@ -152,6 +173,7 @@ def _reach(
         return frozenset()
     method = methods[name][1]
     found = set(_direct(method))
+    above = _INHERITED * (name.count(_INHERITED) + 1)
     for called in _called_methods(method):
-        found |= _reach(project, methods, called, seen | {name})
+        found |= _reach(project, methods, above if called == _INHERITED else called, seen | {name})
     return frozenset(found)

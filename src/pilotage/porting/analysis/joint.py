@@ -12,6 +12,7 @@ from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.devices import device_arguments
 from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.analysis.losses import LossReading
+from pilotage.porting.analysis.numbers import is_random_number, single_constant
 from pilotage.porting.analysis.refusal import Refused
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.project import Project
@@ -74,6 +75,9 @@ class Joint:
     criterion: str | None
     """The criterion, if the region is just ``output = model(inputs); loss = criterion(output, target)``."""
 
+    constants: dict[str, str] = field(default_factory=dict)
+    """Arguments of a function that makes one step, and the number or text that every call gives for them."""
+
     divisions: tuple[ast.AST, ...] = field(default=())
     """Divisions by that number: statements to leave out, or quotients of which the dividend is kept."""
 
@@ -96,7 +100,12 @@ class _Planning:
     def joint(self) -> Joint:
         dependencies: dict[str, str] = {}
         inputs: list[str] = []
+        constants: dict[str, str] = {}
         for path, node in self._free():
+            constant = self._constant(path, node)
+            if constant is not None:
+                constants[path] = constant
+                continue
             role = self._role(path, node)
             if role == "dependency":
                 dependencies.setdefault(path, "")
@@ -113,6 +122,7 @@ class _Planning:
             step=self._step,
             dependencies=_attributes(in_order),
             inputs=tuple(self._inputs(inputs)),
+            constants=constants,
             outputs=self._outputs(),
             is_torch_loss=losses.is_torch_loss(),
             is_divided=bool(losses.divisions),
@@ -141,6 +151,12 @@ class _Planning:
                     found.append((target, node.target))
             known |= assigned(node)
         return found
+
+    def _constant(self, path: str, node: ast.expr) -> str | None:
+        """What every call gives for an argument of a function that makes one step, if that is one constant."""
+        if self._step.loop is not None or not self._scope.is_parameter(path):
+            return None
+        return single_constant(self._project, self._source, node)
 
     def _role(self, path: str, node: ast.expr) -> str:
         """Whether a variable becomes an argument of forward, an attribute, or stays what it is."""
@@ -259,7 +275,8 @@ class _Planning:
         for path in paths:
             parts = self._parts(path)
             if parts is None:
-                found.append(Input(name=path.removeprefix("self."), given=path, stars=self._stars(path)))
+                given = f"torch.tensor(float({path}))" if self._is_random_number(path) else path
+                found.append(Input(name=path.removeprefix("self."), given=given, stars=self._stars(path)))
                 continue
             for text, nodes in parts.items():
                 name = _name_of_part(nodes[0])
@@ -287,6 +304,11 @@ class _Planning:
                     return None
                 found.setdefault(self._source.segment(part), []).append(part)
         return found or None
+
+    def _is_random_number(self, path: str) -> bool:
+        """Whether a variable is a number that Python or numpy draws, such as the weight of a mixup."""
+        node = next((each for each_path, each in self._free() if each_path == path), None)
+        return node is not None and is_random_number(self._project, self._source, node)
 
     def _stars(self, path: str) -> str:
         for node in self._nodes:

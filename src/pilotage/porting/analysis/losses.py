@@ -68,8 +68,15 @@ class LossReading:
                 elif isinstance(each, ast.BinOp) and division_by(each, accumulation.count) is not None:
                     parent = self._source.parents[each]
                     is_own = isinstance(parent, ast.Assign) and path_of(each.left) == path_of(parent.targets[0])
-                    found.append(parent if is_own else each)
-        return tuple(found)
+                    is_whole = is_own and (parent in self._step.region or self._is_only_division(parent))
+                    found.append(parent if is_whole else each)
+        only = [self._source.parents[each] for each in found if self._is_only_division(each)]
+        return (*found, *only)
+
+    def _is_only_division(self, statement: ast.AST) -> bool:
+        """Whether a statement is all that a condition of the region guards: ``if n > 1: loss = loss / n``."""
+        parent = self._source.parents[statement]
+        return isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
 
     def criterion(self, inputs: list[str]) -> str | None:
         """The criterion of the plainest step; None for any other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field, replace
 
-from pilotage.porting.analysis.code.flow import path_of, reads
+from pilotage.porting.analysis.code.flow import assigned, path_of, reads
 from pilotage.porting.analysis.code.iterations import iterations_around
 from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.insertion import Insertion, in_class, in_function, in_module
@@ -28,6 +28,9 @@ class Needs:
     paths: tuple[str, ...]
     name: str
     """The preferred name, such as ``training_model``."""
+
+    optimizer: str | None = None
+    """That of them which is the optimizer: where it is made anew, the wrapped model is too."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -95,12 +98,16 @@ class Placing:
         of_class = [path for path, owner in owners.items() if path.startswith("self.")]
         own = [path for path, owner in owners.items() if owner is scope and not path.startswith("self.")]
         arguments = [path for path in own if scope.is_parameter(path)]
+        optimizer = expressions.get(needs.optimizer or "", "")
+        if optimizer in of_class and any(optimizer in assigned(each) for each in scope.body):
+            return self._in_function(needs, source, scope, anchor, expressions, paths)
         if of_class:
             self._inline(needs, scope, anchor, [path for path in own if path not in arguments], expressions, passed)
             if arguments:
                 raise Refused(source, anchor, "not-placeable", arguments[0])
             return self._in_class(needs, source, scope, anchor, expressions)
-        if arguments and self._must_be_passed(source, scope, anchor):
+        is_made_here = optimizer in set(own) - set(arguments)
+        if arguments and not is_made_here and self._must_be_passed(source, scope, anchor):
             locals_ = [path for path in own if path not in arguments]
             self._inline(needs, scope, anchor, locals_, expressions, passed)
             return self._passed(needs, source, scope, anchor, expressions, passed)

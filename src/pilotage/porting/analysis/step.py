@@ -6,11 +6,12 @@ import ast
 from dataclasses import dataclass
 
 from pilotage.porting.analysis.accumulation import Accumulation
+from pilotage.porting.analysis.code.flow import assigned, reads
 from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.training_calls import TrainingCall
 from pilotage.porting.sources.source import Source
 
-__all__ = ["TrainingStep"]
+__all__ = ["TrainingStep", "changes_in"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -55,3 +56,12 @@ class TrainingStep:
     accumulation: Accumulation | None
     place: ast.stmt | None = None
     """The statement that the call replaces, if that is not the first of the region: ``optimizer.step(closure)``."""
+
+
+def changes_in(step: TrainingStep, node: ast.expr) -> bool:
+    """Whether a value changes while the step is repeated, because a loop around it binds a part of it."""
+    optimizer = reads(step.optimizer)
+    around = [each for each in step.source.ancestors(step.anchor) if isinstance(each, ast.For | ast.While)]
+    # A loop that makes the optimizer anew, such as one over folds, makes the wrapped model anew too.
+    bound = [assigned(loop) for loop in around]
+    return any(reads(node) & each for each in bound if not optimizer & each)

@@ -31,6 +31,12 @@ def find_steps(project: Project) -> tuple[list[TrainingStep], list[Refusal]]:
     for source in project.sources:
         for scope in project.scopes[source]:
             if scope.is_class:
+                for _, call in training_calls(project, source, scope.body):
+                    if call.kind is CallKind.BACKWARD:
+                        detail = _text(call.subject)
+                        refusals.append(
+                            Refusal(source=source, node=call.call, rule="backward-not-reached", detail=detail)
+                        )
                 continue
             for loop, found in _by_loop(project, scope).items():
                 try:
@@ -92,6 +98,9 @@ class _Finder:
         region, later, models = region_of(self._project, self._scope, block, anchor, backward[1], trained)
         subject = backward[1].subject
         assert subject is not None
+        name = path_of(subject) or "loss"
+        if isinstance(subject, ast.NamedExpr):
+            name, subject = subject.target.id, subject.value
         return TrainingStep(
             source=self._source,
             scope=self._scope,
@@ -100,7 +109,7 @@ class _Finder:
             anchor=anchor,
             condition=condition,
             loss=subject,
-            loss_name=path_of(subject) or "loss",
+            loss_name=name,
             region=region,
             later=later,
             removed=self._removed(),

@@ -14,6 +14,9 @@ from pilotage.porting.sources.source import Source
 
 __all__ = ["Trained", "trained_by"]
 
+_OWN_PARAMETERS = ("self.parameters", "self.named_parameters")
+"""What a module calls to make the optimizer of itself."""
+
 
 class Trained:
     """The modules of an optimizer, by what makes them."""
@@ -21,7 +24,9 @@ class Trained:
     def __init__(self, project: Project, source: Source, optimizer: ast.expr) -> None:
         self._project = project
         self.makers: set[ast.AST] = set()
-        """What makes the trained modules."""
+        """What makes the trained modules, and the lists of parameters on the way."""
+        self.modules: set[ast.AST] = set()
+        """What makes those that are known to be modules."""
         self.paths: list[tuple[Source, str]] = []
         """How they are called where the optimizer is made."""
         for origin in origins(project, source, optimizer):
@@ -48,10 +53,15 @@ class Trained:
         return False
 
     def _note(self, source: Source, node: ast.expr, depth: int) -> None:
-        for path, each, is_written in uses(node):
+        for path, each, is_written in (found for part in _parameters_in(node) for found in uses(part)):
             if is_written or self._project.names[source].dotted(each) is not None:
                 continue
             scope = self._project.scope_of(source, each)
+            if path in _OWN_PARAMETERS and scope.method_of is not None:
+                made = {site.call for site in self._project.instances(scope.method_of)}
+                self.makers |= made
+                self.modules |= made
+                continue
             if scope.resolve(path) is None:
                 continue
             kind = kind_of(self._project, source, each)
@@ -64,7 +74,19 @@ class Trained:
                     if isinstance(origin.node, ast.expr) and origin.node is not each:
                         self._note(origin.source, origin.node, depth + 1)
             self.makers |= {origin.node for origin in made}
+            if kind is Kind.MODULE:
+                self.modules |= {origin.node for origin in made}
             self.paths.append((source, path))
+
+
+def _parameters_in(node: ast.expr) -> list[ast.expr]:
+    """The parts of an expression that are parameters; in a group, learning rates and the like are not."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return [part for each in node.elts for part in _parameters_in(each)]
+    if isinstance(node, ast.Dict):
+        names = [each.value if isinstance(each, ast.Constant) else None for each in node.keys]
+        return [value for name, value in zip(names, node.values, strict=True) if name in ("params", None)]
+    return [node]
 
 
 def trained_by(project: Project, source: Source, optimizer: ast.expr, called: Iterable[ast.expr]) -> set[str]:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.code.scopes import Function
-from pilotage.porting.analysis.kinds import Kind, kind_of
+from pilotage.porting.analysis.kinds import Kind, kind_of, torch_name
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
 
 __all__ = ["CallKind", "TrainingCall", "is_training_only", "training_call", "training_calls", "walk_statements"]
+
+
+_LIBRARIES = ("accelerate.", "lightning.", "lightning_fabric.", "pytorch_lightning.", "deepspeed.")
 
 
 class CallKind(Enum):
@@ -49,7 +53,7 @@ def training_call(project: Project, source: Source, call: ast.AST) -> TrainingCa
     if not isinstance(call.func, ast.Attribute) or name is not None:
         return None
     owner, method = call.func.value, call.func.attr
-    if method == "backward":
+    if method == "backward" and not _is_of_a_library(project, source, owner):
         return _backward(project, source, call, owner)
     if method == "zero_grad":
         return TrainingCall(kind=CallKind.ZERO, call=call, subject=owner)
@@ -79,8 +83,8 @@ def walk_statements(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         for name in ("body", "orelse", "finalbody"):
             yield from walk_statements([each for each in getattr(statement, name, []) if isinstance(each, ast.stmt)])
-        for handler in getattr(statement, "handlers", []):
-            yield from walk_statements(handler.body)
+        for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            yield from walk_statements(part.body)
 
 
 def is_training_only(project: Project, source: Source, statement: ast.stmt) -> bool:
@@ -111,6 +115,12 @@ def _backward(project: Project, source: Source, call: ast.Call, owner: ast.expr)
     ):
         return TrainingCall(kind=CallKind.BACKWARD, call=call, subject=owner.args[0], scaler=owner.func.value)
     return TrainingCall(kind=CallKind.BACKWARD, call=call, subject=owner)
+
+
+def _is_of_a_library(project: Project, source: Source, owner: ast.expr) -> bool:
+    """Whether ``owner.backward(loss)`` belongs to an accelerator, engine or fabric of another library."""
+    makers = [torch_name(project, each) or "" for each in origins(project, source, owner)]
+    return any(each.startswith(_LIBRARIES) for each in makers)
 
 
 def _zeroes_gradients(loop: ast.For) -> bool:

@@ -25,6 +25,7 @@ from pilotage.porting.rules.program import (
     training_model,
 )
 from pilotage.porting.rules.refusals import (
+    backward_not_reached,
     changing_value,
     data_dependent,
     gradient_hooks,
@@ -38,6 +39,7 @@ from pilotage.porting.rules.refusals import (
     optimizer_not_found,
     second_backward,
     shifted_accumulation,
+    training_elsewhere,
     two_optimizers,
 )
 from pilotage.porting.target import Target
@@ -59,6 +61,8 @@ RULES: tuple[Rule, ...] = (
     gradient_hooks.RULE,
     shifted_accumulation.RULE,
     not_placeable.RULE,
+    backward_not_reached.RULE,
+    training_elsewhere.RULE,
     one_call.RULE,
     model_with_loss.RULE,
     identity_loss.RULE,

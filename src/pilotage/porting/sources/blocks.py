@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["fill_empty_blocks"]
 
 _RULE = "device-moves"
+_QUESTIONS = ("is_", "has", "isinstance", "len", "get", "device_count")
+"""Beginnings of the names of functions that only answer."""
 
 
 def fill_empty_blocks(porting: Porting, source: Source) -> None:
@@ -40,15 +42,27 @@ def fill_empty_blocks(porting: Porting, source: Source) -> None:
                     porting.edit(source, start, start, f"{indentation(source, block[0])}pass\n", _RULE)
 
 
+def _does_something(test: ast.expr) -> bool:
+    """Whether a test may have an effect: it binds a name, or calls something other than a question of a module."""
+    return any(
+        isinstance(each, ast.NamedExpr | ast.Await | ast.Yield)
+        or (isinstance(each, ast.Call) and not ast.unparse(each.func).rpartition(".")[2].startswith(_QUESTIONS))
+        for each in ast.walk(test)
+    )
+
+
 def _remove_empty_conditions(porting: Porting, source: Source) -> None:
     is_changed = True
     while is_changed:
         is_changed = False
         removed = porting.removed(source)
-        written = [edit.start for edit in porting.edits(source) if edit.text.strip()]
+        # A removed statement behind a colon is written as a pass, which goes with the condition.
+        written = [edit.start for edit in porting.edits(source) if edit.text.strip() not in ("", "pass")]
         for node in source.nodes if removed else ():
             if isinstance(node, ast.If) and node not in removed and not node.orelse and set(node.body) <= removed:
                 start, end = lines_of(source, node)
-                if not any(start <= each < end for each in written):
+                first, last = source.span(node.test)
+                kept = [each for each in written if start <= each < end and not first <= each < last]
+                if not kept and not _does_something(node.test):
                     porting.remove(source, node, _RULE)
                     is_changed = True

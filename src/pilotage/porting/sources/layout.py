@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 
-from pilotage.porting.sources.source import Source
+from pilotage.porting.sources.source import Source, lines_in
 
 __all__ = ["indentation", "indented", "lines_of", "unit_of_indentation"]
 
@@ -15,7 +15,8 @@ __all__ = ["indentation", "indented", "lines_of", "unit_of_indentation"]
 def indentation(source: Source, statement: ast.stmt) -> str:
     """The white space before a statement."""
     line = source.line(source.place(statement)[0])
-    return line[: len(line) - len(line.lstrip(" \t\f"))]
+    # A form feed begins the line anew.
+    return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
 
 
 def unit_of_indentation(source: Source) -> str:
@@ -50,7 +51,7 @@ def lines_of(source: Source, statement: ast.stmt, *, with_comments: bool = False
 def indented(text: str, by: str, *, from_: str = "") -> str:
     """Text with another indentation; lines inside of strings stay as they are."""
     inside = _lines_inside_strings(text)
-    lines = text.splitlines(keepends=True)
+    lines = lines_in(text)
     return "".join(
         line if number in inside or not line.strip() else by + line.removeprefix(from_)
         for number, line in enumerate(lines, 1)

@@ -8,10 +8,15 @@ from pathlib import Path
 
 from pilotage.errors import PortingError
 
-__all__ = ["Source"]
+__all__ = ["Source", "lines_in"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """A line as Python counts them; `splitlines` also ends lines at form feeds and the like."""
+
+
+def lines_in(text: str) -> list[str]:
+    """The lines of a script with their ends, as Python counts them."""
+    return _LINE.findall(text)
 
 
 class Source:
@@ -31,7 +36,7 @@ class Source:
             raise PortingError(f"{place}: this is not Python: {error.msg}.") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise PortingError(f"{path}: this cannot be read as Python: {error}.") from None
-        self._lines: list[str] = _LINE.findall(text)
+        self._lines = lines_in(text)
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
@@ -45,6 +50,13 @@ class Source:
     def name(self) -> str:
         """The path as findings show it."""
         return str(self.path)
+
+    @property
+    def newline(self) -> str:
+        """What ends the lines of the script."""
+        if "\r\n" in self.text:
+            return "\r\n"
+        return "\r" if "\r" in self.text and "\n" not in self.text else "\n"
 
     def offset(self, line: int, column: int) -> int:
         """Where a line (from 1) and a column in UTF-8 bytes (from 0), as in nodes, are in the text."""

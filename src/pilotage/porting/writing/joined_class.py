@@ -72,7 +72,7 @@ class JoinedClass:
         before = indentation(self._source, statement)
         if not self._source.text[start:end].startswith((before, "#")):
             # A statement that shares its line with others.
-            text = before + text.strip("; ")
+            text = f"{before}{text.strip().strip(';').strip()}\n"
         return indented(text, self._unit * 2, from_=before)
 
     def _rewritten(self, node: ast.expr) -> str:
@@ -96,7 +96,9 @@ class JoinedClass:
             if part is node or node in self._source.ancestors(part):
                 edits.append(self._edit(part, name))
         for path, use, _ in uses(node):
-            if path in joint.dependencies:
+            if path in joint.constants:
+                edits.append(self._edit(use, joint.constants[path]))
+            elif path in joint.dependencies:
                 edits.append(self._edit(use, f"self.{joint.dependencies[path]}"))
             elif path.startswith("self.") and path in local:
                 edits.append(self._edit(use, _local(path)))
@@ -109,6 +111,8 @@ class JoinedClass:
             if each in self._planned.joint.divisions and isinstance(each, ast.BinOp):
                 _, end = _with_brackets(self._source, each.left)
                 edits.append(Edit(start=end, end=self._source.span(each)[1], text="", rule=_RULE))
+            elif each in self._planned.joint.divisions and isinstance(each, ast.AugAssign):
+                edits.append(self._edit(each, "pass"))
         return edits
 
     def _edit(self, node: ast.AST, text: str) -> Edit:

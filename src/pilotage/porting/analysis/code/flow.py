@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-__all__ = ["Use", "assigned", "path_of", "reads", "root_of", "uses", "writes"]
+__all__ = ["Use", "assigned", "is_super", "path_of", "reads", "root_of", "uses", "writes"]
 
 Use = tuple[str, ast.expr, bool]
 """A variable, the node, and whether it is written."""
@@ -30,6 +30,11 @@ def root_of(node: ast.AST) -> str | None:
         else:
             return None
     return path_of(node)
+
+
+def is_super(node: ast.AST) -> bool:
+    """Whether an expression is ``super()``, with or without arguments."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
 def uses(node: ast.AST) -> Iterator[Use]:

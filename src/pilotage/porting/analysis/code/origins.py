@@ -69,6 +69,8 @@ class _Trace:
         elif isinstance(node, ast.IfExp):
             yield from self.value(source, scope, node.body)
             yield from self.value(source, scope, node.orelse)
+        elif isinstance(node, ast.Subscript) and _is_keyword_of(scope, node):
+            yield from self._keyword(source, scope, node)
         elif isinstance(node, ast.Subscript):
             for each in self.value(source, scope, node.value):
                 yield from self._members(each, Origin(source=source, scope=scope, node=node))
@@ -112,13 +114,34 @@ class _Trace:
     def _argument(self, source: Source, owner: Scope, binding: ast.arg) -> Iterator[Origin]:
         assert isinstance(owner.node, Function)
         is_known = False
+        if binding.arg == "self" and owner.parent is not None and owner.parent.is_class:
+            for made in self._project.instances(owner.parent):
+                is_known = True
+                yield Origin(source=made.source, scope=made.scope, node=made.call)
         for site in self._project.callers(owner.node):
             given = site.argument(owner.node, binding.arg)
+            default = site.is_left_out(owner.node, binding.arg)
             if given is not None:
                 is_known = True
                 yield from self.value(site.source, site.scope, given)
+            elif default is not None:
+                is_known = True
+                yield from self.value(source, owner.parent or owner, default)
         if not is_known:
             yield Origin(source=source, scope=owner, node=binding)
+
+    def _keyword(self, source: Source, scope: Scope, node: ast.Subscript) -> Iterator[Origin]:
+        """What callers give for ``kwargs["name"]``."""
+        assert isinstance(scope.node, Function)
+        assert isinstance(node.slice, ast.Constant)
+        is_known = False
+        for site in self._project.callers(scope.node):
+            for keyword in site.call.keywords:
+                if keyword.arg == node.slice.value:
+                    is_known = True
+                    yield from self.value(site.source, site.scope, keyword.value)
+        if not is_known:
+            yield Origin(source=source, scope=scope, node=node)
 
     def _element(self, source: Source, scope: Scope, value: ast.expr, index: int) -> Iterator[Origin]:
         """One element of what is unpacked."""
@@ -143,13 +166,27 @@ class _Trace:
             yield from self.value(source, scope, node.args[0])
             return
         is_known = False
-        for place, function, returned in _returned(self._project, self._project.callee(source, node)):
-            is_known = True
-            if returned not in self._seen:
-                self._seen.add(returned)
-                yield from self.value(place, function, returned)
+        for known in self._callees(source, scope, node):
+            for place, function, returned in _returned(self._project, known):
+                is_known = True
+                if returned not in self._seen:
+                    self._seen.add(returned)
+                    yield from self.value(place, function, returned)
         if not is_known:
             yield Origin(source=source, scope=scope, node=node)
+
+    def _callees(self, source: Source, scope: Scope, node: ast.Call) -> list[tuple[Source, Scope]]:
+        """The functions that a call may call; a method is looked for in the classes of its object."""
+        known = self._project.callee(source, node)
+        if known is not None or not isinstance(node.func, ast.Attribute):
+            return [] if known is None else [known]
+        found: dict[Scope, Source] = {}
+        for made in _Trace(self._project, set(self._seen)).value(source, scope, node.func.value):
+            kind = self._project.callee(made.source, made.node) if isinstance(made.node, ast.Call) else None
+            method = self._project.methods(*kind).get(node.func.attr) if kind is not None and kind[1].is_class else None
+            if method is not None:
+                found[method[1]] = method[0]
+        return [(place, function) for function, place in found.items()]
 
     def _members(self, origin: Origin, part: Origin) -> Iterator[Origin]:
         """The values of a dictionary or list; the part itself if it is a part of something else."""
@@ -165,6 +202,13 @@ class _Trace:
             yield part
         for value in values:
             yield from self.value(origin.source, origin.scope, value)
+
+
+def _is_keyword_of(scope: Scope, node: ast.Subscript) -> bool:
+    """Whether an expression is ``kwargs["name"]`` of the function that it is in."""
+    given = scope.node.args.kwarg if isinstance(scope.node, Function) else None
+    is_text = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+    return given is not None and is_text and isinstance(node.value, ast.Name) and node.value.id == given.arg
 
 
 def _returned(project: Project, known: tuple[Source, Scope] | None) -> Iterator[tuple[Source, Scope, ast.expr]]:

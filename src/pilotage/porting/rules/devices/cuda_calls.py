@@ -21,6 +21,8 @@ _ANSWERS = {
     "torch.cuda.memory_reserved": "0",
     "torch.cuda.max_memory_allocated": "0",
     "torch.backends.mps.is_available": "False",
+    "torch.accelerator.is_available": "False",
+    "torch.accelerator.device_count": "0",
 }
 _WITHOUT_EFFECT = (
     "torch.cuda.manual_seed",
@@ -56,6 +58,12 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
         porting.remove(source, statement, NAME)
     elif name == "torch.cuda.device":
         porting.replace(source, call, "contextlib.nullcontext()", NAME)
+    elif _ANSWERS.get(name) == "False" and isinstance(statement, ast.IfExp) and statement.test is call:
+        # "cuda" if torch.cuda.is_available() else "cpu" is "cpu".
+        otherwise = source.text.index("else", source.span(call)[1]) + len("else")
+        while source.text[otherwise].isspace():
+            otherwise += 1
+        porting.edit(source, source.span(statement)[0], otherwise, "", NAME)
     elif name in _ANSWERS:
         porting.replace(source, call, _ANSWERS[name], NAME)
     elif name.startswith("torch.cuda.") and not name.startswith(_ELSEWHERE) and name not in _WITHOUT_EFFECT:
@@ -107,7 +115,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-workers = 4 if False else 0
+workers = 0
 model = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """

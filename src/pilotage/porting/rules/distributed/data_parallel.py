@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 
 from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.sources.source import Source
+from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 
 __all__ = ["RULE", "is_parallel"]
@@ -28,7 +30,7 @@ def apply(porting: Porting) -> None:
         return
     for source in porting.project.sources:
         for node in source.nodes:
-            if isinstance(node, ast.Call) and porting.project.names[source].calls(node) in WRAPPERS and node.args:
+            if isinstance(node, ast.Call) and porting.project.names[source].calls(node) in WRAPPERS:
                 _unwrap(porting, source, node)
             elif isinstance(node, ast.Attribute) and node.attr == "module" and _is_wrapped(porting, source, node):
                 _, start = source.span(node.value)
@@ -41,12 +43,17 @@ def is_parallel(porting: Porting, source: Source) -> bool:
 
 
 def _is_wrapped(porting: Porting, source: Source, node: ast.Attribute) -> bool:
-    return path_of(node.value) is not None and porting.project.names[source].dotted(node) is None
+    """Whether ``.module`` is that of a wrapper, and not an attribute of something else."""
+    if path_of(node.value) is None or porting.project.names[source].dotted(node) is not None:
+        return False
+    return kind_of(porting.project, source, node.value) is Kind.MODULE
 
 
 def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
     statement = source.parents[call]
-    given = call.args[0]
+    given = call.args[0] if call.args else next((each.value for each in call.keywords if each.arg == "module"), None)
+    if given is None:
+        return
     target = path_of(statement.targets[0]) if isinstance(statement, ast.Assign) else None
     if isinstance(statement, ast.Assign) and target is not None and target == path_of(given):
         porting.remove(source, statement, NAME)
@@ -60,9 +67,15 @@ def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
         call,
         NAME,
         Severity.NOTE,
-        "The whole batch is one replica's, which trains the same as before. For n replicas, set replicationFactor(n) "
-        "and divide the batch size by n.",
+        f"The whole batch is one replica's, which trains the same as before. For n replicas, {_replicas(porting)} and "
+        "divide the batch size by n.",
     )
+
+
+def _replicas(porting: Porting) -> str:
+    if porting.target is Target.PILOTAGE:
+        return "give pilotage.training replicas=n"
+    return "set replicationFactor(n)"
 
 
 RULE = Rule(

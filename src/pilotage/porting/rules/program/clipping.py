@@ -1,124 +1,139 @@
-"""Clipping by norm becomes an option of the optimizer."""
+"""Clipping becomes an option of the optimizer, or of the wrapped model."""
 
 from __future__ import annotations
 
 import ast
 
-from pilotage.porting.analysis.code.flow import assigned, root_of
-from pilotage.porting.analysis.code.origins import Origin, origins
+from pilotage.porting.analysis.clips import Clip, clips_all, clips_of
+from pilotage.porting.analysis.code.flow import assigned, reads
+from pilotage.porting.analysis.code.origins import Origin
 from pilotage.porting.analysis.kinds import torch_name
-from pilotage.porting.analysis.step import TrainingStep
-from pilotage.porting.analysis.training_calls import CallKind, TrainingCall
+from pilotage.porting.analysis.step import TrainingStep, changes_in
 from pilotage.porting.finding import Severity
+from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.rules.plain_example import PLAIN_STEP
+from pilotage.porting.rules.program.optimizers import SUPPORTED
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
+from pilotage.porting.writing.settings import clipping_at, conditional, setting_in
 from pilotage.porting.writing.signatures import argument_place
 
 __all__ = ["RULE"]
 
 NAME = "clipping"
+_WITHOUT_CLIPPING = (
+    "poptorch's RMSprop does not clip gradients.",
+    "Use SGD, Adam or AdamW, or leave out the clipping.",
+)
+Reason = tuple[str, str]
+"""Why something is refused, and what to do."""
 
 
 def apply(porting: Porting) -> None:
-    """Give the optimizers of clipped steps a largest norm."""
+    """Carry the clipping of each step over to the optimizer or the wrapped model."""
     for planned in porting.plan.steps:
-        step = planned.step
-        clips = [each for each in step.calls if each.kind is CallKind.CLIP]
-        for clip in clips[:1]:
-            reason = _reason_against(porting, step, clip, planned.optimizers)
+        for clip in clips_of(planned.step)[:1]:
+            reason = _reason_against(porting, planned, clip)
+            if reason is None and porting.target is Target.PILOTAGE:
+                reason = _reason_at_sites(porting, planned)
+            elif reason is None:
+                reason = _limit_optimizers(porting, planned, clip)
             if reason is not None:
-                porting.find(step.source, clip.call, NAME, Severity.REFUSED, *reason)
-                continue
-            for origin in planned.optimizers:
-                norm = _norm_at(porting, step, clip, origin)
-                assert isinstance(origin.node, ast.Call)
-                if norm is None:
-                    porting.find(
-                        step.source,
-                        clip.call,
-                        NAME,
-                        Severity.REFUSED,
-                        "The largest norm is not known where the optimizer is made.",
-                        "Give it to the function that makes the optimizer, or write it as a constant.",
-                    )
-                    continue
-                offset, text = argument_place(origin.source, origin.node, f"max_grad_norm={norm}")
-                porting.edit(origin.source, offset, offset, text, NAME)
+                porting.find(planned.step.source, clip.call, NAME, Severity.REFUSED, *reason)
 
 
-def _reason_against(
-    porting: Porting, step: TrainingStep, clip: TrainingCall, made: tuple[Origin, ...]
-) -> tuple[str, str] | None:
-    name = ast.unparse(clip.call.func).rpartition(".")[2]
-    if porting.target is Target.PILOTAGE:
-        option = name.removesuffix("_")
+def _reason_at_sites(porting: Porting, planned: PlannedStep) -> Reason | None:
+    """Why `pilotage.training` cannot be given the limit where it is called."""
+    if all(clipping_at(porting, planned, site) is not None for site in porting.plan.site_of(planned)):
+        return None
+    return (
+        "The limit of the gradients is not known where the model is wrapped, or changes while the script trains.",
+        "Write it as a constant, or give it to the function that makes the optimizer.",
+    )
+
+
+def _limit_optimizers(porting: Porting, planned: PlannedStep, clip: Clip) -> Reason | None:
+    """Give poptorch's optimizers the limit; returns why it cannot be."""
+    for origin in planned.optimizers:
+        name = torch_name(porting.project, origin) or ""
+        if _does_not_clip(name) or name.rpartition(".")[2] not in SUPPORTED:
+            if _does_not_clip(name):
+                porting.find(origin.source, origin.node, NAME, Severity.BY_HAND, *_WITHOUT_CLIPPING)
+            continue
+        limit = _limit_at(porting, planned.step, clip, origin)
+        assert isinstance(origin.node, ast.Call)
+        if limit is None:
+            return (
+                "The largest norm is not known where the optimizer is made.",
+                "Give it to the function that makes the optimizer, or write it as a constant.",
+            )
+        offset, text = argument_place(origin.source, origin.node, f"max_grad_norm={limit}")
+        porting.edit(origin.source, offset, offset, text, NAME)
+    return None
+
+
+def _reason_against(porting: Porting, planned: PlannedStep, clip: Clip) -> Reason | None:
+    step = planned.step
+    if len({ast.dump(each.call) for each in clips_of(step)}) > 1:
         return (
-            "The port does not carry the clipping over to pilotage.training.",
-            f"Leave out this line, port, and give pilotage.training {option}=... by hand.",
+            "Gradients are clipped more than once, and a program clips all of them together, by one limit.",
+            "Clip once, with the parameters of all modules.",
         )
-    if name == "clip_grad_value_":
+    if clip.is_by_value and porting.target is not Target.PILOTAGE:
         return "Gradients cannot be clipped by value in a program.", "Clip by norm, with clip_grad_norm_."
-    kind = next((each.value for each in clip.call.keywords if each.arg == "norm_type"), None)
+    if clip.limit is None or clip.is_otherwise:
+        return "The limit of the gradients is not known.", "Give it as the second argument, and not in an else."
+    if not clips_all(porting.project, step, clip, planned.optimizers):
+        return (
+            "Only some of the trained parameters are clipped, as far as can be seen, and a program clips all of them "
+            "together.",
+            "Clip the parameters of the whole model, or leave out the clipping.",
+        )
+    kind = clip.keyword("norm_type")
     kind = kind if kind is not None else (clip.call.args[2] if len(clip.call.args) > 2 else None)
-    if kind is not None and not (isinstance(kind, ast.Constant) and kind.value == 2):
+    if kind is not None and not (isinstance(kind, ast.Constant) and kind.value == 2) and not clip.is_by_value:
         return "Only the Euclidean norm of gradients can be clipped in a program.", "Leave out norm_type."
-    statement = step.source.statement(clip.call)
-    names = assigned(statement)
-    if names and any(name in step.source.text.replace(step.source.segment(statement), "") for name in names):
+    strict = clip.keyword("error_if_nonfinite")
+    if strict is not None and not (isinstance(strict, ast.Constant) and not strict.value):
+        return "A program does not raise an error for gradients that are not finite.", "Leave out error_if_nonfinite."
+    if _is_norm_read(step, clip):
         return "The norm of the gradients is used, and a program does not return it.", "Leave out what uses it."
-    for origin in made:
-        if (torch_name(porting.project, origin) or "").endswith("RMSprop"):
-            return "poptorch's RMSprop does not clip gradients.", "Use SGD, Adam or AdamW, or leave out the clipping."
+    names = [torch_name(porting.project, each) or "" for each in planned.optimizers]
+    if porting.target is not Target.PILOTAGE and all(_does_not_clip(each) for each in names):
+        return _WITHOUT_CLIPPING
     return None
 
 
-def _norm_at(porting: Porting, step: TrainingStep, clip: TrainingCall, origin: Origin) -> str | None:
+def _does_not_clip(name: str) -> bool:
+    return name.endswith("RMSprop")
+
+
+def _is_norm_read(step: TrainingStep, clip: Clip) -> bool:
+    """Whether something uses the norm that clipping returns."""
+    names = assigned(step.source.statement(clip.call))
+    return any(path in names for path in reads(step.scope.body))
+
+
+def _limit_at(porting: Porting, step: TrainingStep, clip: Clip, origin: Origin) -> str | None:
     """The largest norm as it is written where the optimizer is made."""
-    norm = next((each.value for each in clip.call.keywords if each.arg == "max_norm"), None)
-    norm = norm if norm is not None else (clip.call.args[1] if len(clip.call.args) > 1 else None)
-    if norm is None:
+    assert clip.limit is not None
+    if any(changes_in(step, each) for each in (clip.limit, *clip.conditions)):
         return None
-    condition = next(
-        (each for each in step.source.ancestors(step.source.statement(clip.call)) if isinstance(each, ast.If)), None
-    )
-    nodes = [norm] if condition is None or condition is step.condition else [norm, condition.test]
-    texts = [_text_at(porting, step, each, origin) for each in nodes]
-    if any(text is None for text in texts):
+    nodes = (clip.limit, *clip.conditions)
+    limit, *tests = [setting_in(porting, step, each, origin.source, origin.scope) for each in nodes]
+    if limit is None or any(each is None for each in tests):
         return None
-    if len(texts) == 1 or texts[1] in (f"{texts[0]} is not None", texts[0]):
-        return texts[0]
-    return f"{texts[0]} if {texts[1]} else None"
-
-
-def _text_at(porting: Porting, step: TrainingStep, node: ast.expr, origin: Origin) -> str | None:
-    """An expression of the step as it is written where the optimizer is made; None if it cannot be."""
-    roots = {root_of(each) for each in ast.walk(node) if isinstance(each, ast.Name)}
-    is_same = all(
-        root is None
-        or root in ("scaler",)
-        or (step.scope.resolve(root) is not None and step.scope.resolve(root) is origin.scope.resolve(root))
-        for root in roots
-    )
-    if is_same and origin.source is step.source:
-        return step.source.segment(node)
-    found = [each.node for each in origins(porting.project, step.source, node)]
-    texts = {ast.unparse(each) for each in found if isinstance(each, ast.Constant)}
-    if len(texts) == 1 and len(found) == 1:
-        return texts.pop()
-    # A settings object that both functions get under the same name.
-    if roots and all(root is not None and origin.scope.resolve(root) is not None for root in roots):
-        return step.source.segment(node)
-    return None
+    return conditional(limit, [each for each in tests if each is not None])
 
 
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="clip_grad_norm_ becomes max_grad_norm of poptorch's optimizer. Clipping by value, by another "
-    "norm, and code that reads the norm are refused.",
+    what="clip_grad_norm_ becomes max_grad_norm of poptorch's optimizer. With pilotage it becomes clip_grad_norm of "
+    "pilotage.training, and clip_grad_value_ becomes clip_grad_value. Another norm, several calls, some of the "
+    "parameters only, and code that reads the norm are refused; with poptorch, clipping by value is too.",
     why="Gradients exist only inside of the program, so only the program can clip them.",
     example=Example(
         before=PLAIN_STEP

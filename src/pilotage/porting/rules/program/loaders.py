@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+
 from pilotage.porting.analysis.lengths import drop_last_of, leaves_a_remainder
 from pilotage.porting.analysis.loaders import Loader
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
 from pilotage.porting.rules.plain_example import PLAIN_LOOP
+from pilotage.porting.rules.program.accumulation import joins_batches
 from pilotage.porting.rules.program.option_names import options_of_loader
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.import_places import import_place
+from pilotage.porting.writing.settings import setting_in
 from pilotage.porting.writing.signatures import argument_place, keyword_span
 
 __all__ = ["RULE"]
@@ -33,14 +37,17 @@ def apply(porting: Porting) -> None:
     if not porting.plan.steps and not porting.plan.evaluations:
         return
     for loader in porting.plan.loaders:
+        if porting.target is Target.PILOTAGE:
+            if any(each.accumulation is not None and not joins_batches(porting, each) for each in loader.steps):
+                _feed_whole_batches(porting, loader)
+                _enlarge(porting, loader)
+            continue
         if loader.steps:
             _feed_whole_batches(porting, loader)
         elif porting.target is Target.POPTORCH:
             _give_drop_last(porting, loader, "False")
         if porting.target is Target.POPTORCH or (porting.target is Target.POPDIST and loader.steps):
             _rename(porting, loader)
-        if porting.target is Target.PILOTAGE:
-            _enlarge(porting, loader)
 
 
 def _feed_whole_batches(porting: Porting, loader: Loader) -> None:
@@ -117,28 +124,45 @@ def _own_options(porting: Porting, source: Source) -> str:
 
 def _enlarge(porting: Porting, loader: Loader) -> None:
     """A call of `pilotage.training` takes all batches of an update at once."""
-    count = next((each.accumulation.count for each in loader.steps if each.accumulation is not None), None)
-    if count is None:
-        return
     step = next(each for each in loader.steps if each.accumulation is not None)
-    text = step.source.segment(count)
+    assert step.accumulation is not None
+    text = setting_in(porting, step, step.accumulation.count, loader.source, loader.scope)
+    if text is None:
+        porting.find(
+            loader.source,
+            loader.call,
+            NAME,
+            Severity.REFUSED,
+            "The number of accumulated batches is not known where this loader is made.",
+            "Make the loader in the function that makes the optimizer, or write the number as a constant.",
+        )
+        return
     given = next((each.value for each in loader.call.keywords if each.arg == "batch_size"), None)
     given = given if given is not None else (loader.call.args[1] if len(loader.call.args) > 1 else None)
     if given is None:
         offset, added = argument_place(loader.source, loader.call, f"batch_size={text}")
         porting.edit(loader.source, offset, offset, added, NAME)
-    else:
-        porting.replace(loader.source, given, f"{loader.source.segment(given)} * {text}", NAME)
+        return
+    size = loader.source.segment(given)
+    factors = [each if _is_factor(each) else f"({each})" for each in (size, text)]
+    porting.replace(loader.source, given, " * ".join(factors), NAME)
+
+
+def _is_factor(text: str) -> bool:
+    """Whether an expression needs no brackets in a product."""
+    return isinstance(
+        ast.parse(text, mode="eval").body, ast.Constant | ast.Name | ast.Attribute | ast.Subscript | ast.Call
+    )
 
 
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="DataLoader becomes poptorch.DataLoader with the options, and a loader for training gets "
-    "drop_last=True. Loaders for evaluation keep their last batch.",
+    "drop_last=True. Loaders for evaluation keep their last batch. With pilotage loaders stay as they are.",
     why="The loader has to deliver what one call takes. A program is compiled for one size of batch, so "
     "an incomplete one cannot be trained on; you are warned unless the batch size is known to divide the "
-    "data set.",
+    "data set. pilotage.training makes another program for a smaller last batch.",
     example=Example(
         before="""\
 import torch

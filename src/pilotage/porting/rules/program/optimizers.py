@@ -6,9 +6,11 @@ import ast
 
 from pilotage.porting.analysis.kinds import torch_name
 from pilotage.porting.finding import Severity
+from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, GuideEdit, Rule
 from pilotage.porting.rules.plain_example import PLAIN_LOOP
+from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.signatures import argument_place, keyword_span
@@ -17,6 +19,8 @@ __all__ = ["RULE"]
 
 NAME = "optimizer"
 SUPPORTED = ("SGD", "Adam", "AdamW", "RMSprop")
+_NOT_CAPTURED = ("LBFGS", "SparseAdam")
+"""Optimizers that `pilotage.training` refuses."""
 _ONLY_SPEED = ("fused", "capturable", "differentiable", "foreach")
 _CYCLING = ("OneCycleLR", "CyclicLR")
 
@@ -28,6 +32,18 @@ def apply(porting: Porting) -> None:
             assert isinstance(origin.node, ast.Call)
             name = (torch_name(porting.project, origin) or "").rpartition(".")[2]
             source, call = origin.source, origin.node
+            if porting.target is Target.PILOTAGE:
+                _refuse_what_is_not_captured(porting, source, call, name)
+                continue
+            if name not in SUPPORTED and _has_others(porting, planned):
+                porting.find(
+                    source,
+                    call,
+                    NAME,
+                    Severity.WARNING,
+                    f"{name} cannot become part of a program: where the script chooses it, PopTorch raises an error.",
+                )
+                continue
             if name not in SUPPORTED:
                 porting.find(
                     source,
@@ -40,20 +56,38 @@ def apply(porting: Porting) -> None:
                 continue
             if _refuse_arguments(porting, origin.source, call):
                 continue
-            if porting.target is not Target.PILOTAGE:
-                porting.replace(source, call.func, f"poptorch.optim.{name}", NAME)
-                for keyword in call.keywords:
-                    if keyword.arg in _ONLY_SPEED:
-                        porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
-                _keep_betas_variable(porting, name, call, origin.source)
+            porting.replace(source, call.func, f"poptorch.optim.{name}", NAME)
+            for keyword in call.keywords:
+                if keyword.arg in _ONLY_SPEED:
+                    porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
+            _keep_betas_variable(porting, name, call, origin.source)
 
 
-def _refuse_arguments(porting: Porting, source: object, call: ast.Call) -> bool:
+def _has_others(porting: Porting, planned: PlannedStep) -> bool:
+    """Whether a script chooses between optimizers, and PopTorch has one of them."""
+    names = [(torch_name(porting.project, each) or "").rpartition(".")[2] for each in planned.optimizers]
+    return any(name in SUPPORTED for name in names)
+
+
+def _refuse_what_is_not_captured(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
+    """`pilotage.training` captures the steps of all optimizers but two."""
+    if name in _NOT_CAPTURED:
+        porting.find(
+            source,
+            call,
+            NAME,
+            Severity.REFUSED,
+            f"{name} cannot become part of a program.",
+            "Use another optimizer of torch.optim, and check that the model still learns.",
+        )
+
+
+def _refuse_arguments(porting: Porting, source: Source, call: ast.Call) -> bool:
     for keyword in call.keywords:
         is_off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
         if keyword.arg in ("amsgrad", "maximize") and not is_off:
             porting.find(
-                source,  # type: ignore[arg-type]
+                source,
                 keyword.value,
                 NAME,
                 Severity.REFUSED,
@@ -64,7 +98,7 @@ def _refuse_arguments(porting: Porting, source: object, call: ast.Call) -> bool:
     return False
 
 
-def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: object) -> None:
+def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: Source) -> None:
     """Schedules that cycle the momentum change betas, which are constants unless they are given."""
     if not name.startswith("Adam") or any(each.arg == "betas" for each in call.keywords) or len(call.args) > 2:
         return
@@ -72,8 +106,8 @@ def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: ob
         for node in each.nodes:
             called = porting.project.names[each].calls(node) or ""
             if isinstance(node, ast.Call) and called.endswith(_CYCLING):
-                offset, text = argument_place(source, call, "betas=(0.9, 0.999)")  # type: ignore[arg-type]
-                porting.edit(source, offset, offset, text, NAME)  # type: ignore[arg-type]
+                offset, text = argument_place(source, call, "betas=(0.9, 0.999)")
+                porting.edit(source, offset, offset, text, NAME)
                 return
 
 
@@ -81,7 +115,8 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="torch.optim's SGD, Adam, AdamW and RMSprop become those of poptorch.optim; arguments that only "
-    "matter for speed on a GPU go. Other optimizers are refused.",
+    "matter for speed on a GPU go. Other optimizers are refused. With pilotage all optimizers stay as they are, "
+    "except LBFGS and SparseAdam, which are refused.",
     why="The update is part of the program, so it has to be one that the engine knows. poptorch's "
     "classes take values that may change, such as the learning rate, as inputs of the program.",
     example=Example(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from pilotage.porting.analysis.code.flow import root_of
 from pilotage.porting.analysis.insertion import Insertion, before_statement
 from pilotage.porting.analysis.loaders import Loader
 from pilotage.porting.analysis.placing import Site
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
 from pilotage.porting.sources.source import Source
+from pilotage.porting.writing.settings import setting_at
 
 __all__ = ["ScopeOptions", "all_options", "options_at", "options_of_loader"]
 
@@ -41,9 +41,10 @@ def all_options(porting: Porting) -> list[ScopeOptions]:
             if each.scope is site.scope and each.source is site.source and not _only_evaluates(each, steps)
         ]
         place = site.insertion
+        names = [name for each in steps for name in _names_of_count(porting, each, site)]
         kept: list[Loader] = []
         for loader in loaders:
-            before = _common_place(site.source, loader.source.statement(loader.call), site.insertion.offset, steps)
+            before = _common_place(site.source, loader.source.statement(loader.call), site.insertion.offset, names)
             if before is not None:
                 kept.append(loader)
                 place = before if before.offset < place.offset else place
@@ -68,16 +69,23 @@ def _only_evaluates(loader: Loader, steps: tuple[PlannedStep, ...]) -> bool:
     return accumulates and not loader.steps
 
 
-def _common_place(source: Source, statement: ast.stmt, offset: int, steps: tuple[PlannedStep, ...]) -> Insertion | None:
+def _names_of_count(porting: Porting, planned: PlannedStep, site: Site) -> list[str]:
+    """The variables that the number of accumulated batches is made of, as they are called at a site."""
+    accumulation = planned.step.accumulation
+    text = None if accumulation is None else setting_at(porting, planned, site, accumulation.count)
+    tree = ast.parse(text or "", mode="exec")
+    return [each.id for each in ast.walk(tree) if isinstance(each, ast.Name)]
+
+
+def _common_place(source: Source, statement: ast.stmt, offset: int, names: list[str]) -> Insertion | None:
     """Before a statement, or the statement around it, that is in the same block as the site; None if there is none."""
-    counts = [root_of(each.step.accumulation.count) for each in steps if each.step.accumulation is not None]
     node: ast.AST = statement
     while isinstance(node, ast.stmt):
         block = source.block(node)
         start, end = source.span(block[0])[0], source.span(block[-1])[1]
         if source.line_start(block[0].lineno) <= offset <= end + 2 and start <= source.span(node)[0] < offset:
             place = before_statement(source, node)
-            return place if _are_bound(source, block, node, [each for each in counts if each]) else None
+            return place if _are_bound(source, block, node, names) else None
         node = source.parents[node]
         while not isinstance(node, ast.stmt | ast.Module):
             node = source.parents[node]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.clips import clips_of
 from pilotage.porting.analysis.placing import Placing, Site
 from pilotage.porting.finding import Severity
 from pilotage.porting.plan import PlannedStep
@@ -15,6 +16,7 @@ from pilotage.porting.sources.layout import lines_of
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
 from pilotage.porting.writing.references import reference
+from pilotage.porting.writing.settings import clipping_at, setting_at
 from pilotage.porting.writing.signatures import argument_place, parameter_place
 
 __all__ = ["RULE", "pass_on"]
@@ -69,36 +71,47 @@ def _make(porting: Porting, planned: PlannedStep, site: Site) -> None:
     optimizer = ast.unparse(planned.step.optimizer)
     given = site.expressions.get(optimizer, optimizer)
     if porting.target is Target.PILOTAGE:
-        text = _in_pilotage(porting, planned, site, given)
+        function, arguments = "pilotage.training", _in_pilotage(porting, planned, site, given)
     else:
-        text = _in_poptorch(porting, planned, site, given)
-    if text is not None:
+        function, arguments = "poptorch.trainingModel", _in_poptorch(porting, planned, site, given)
+    if arguments is not None:
         place = site.insertion
-        porting.edit(place.source, place.offset, place.offset, _wrapped(f"{place.indent}{site.name} = {text}"), NAME)
+        text = _wrapped(place.indent, f"{site.name} = {function}", arguments)
+        porting.edit(place.source, place.offset, place.offset, text, NAME)
 
 
-def _in_poptorch(porting: Porting, planned: PlannedStep, site: Site, optimizer: str) -> str | None:
+def _in_poptorch(porting: Porting, planned: PlannedStep, site: Site, optimizer: str) -> list[str] | None:
     joined = _joined(porting, planned, site)
     if joined is None:
         return None
-    return f"poptorch.trainingModel({joined}, options={options_at(porting, site)}, optimizer={optimizer})"
+    return [joined, f"options={options_at(porting, site)}", f"optimizer={optimizer}"]
 
 
-def _in_pilotage(porting: Porting, planned: PlannedStep, site: Site, optimizer: str) -> str | None:
-    accumulation = planned.step.accumulation
-    options = ""
-    if accumulation is not None:
-        count = planned.step.source.segment(accumulation.count)
-        options = f', gradient_accumulation={count}, outputs="all"'
-        options += "" if planned.joint.is_divided else ', reduction="sum"'
+def _in_pilotage(porting: Porting, planned: PlannedStep, site: Site, optimizer: str) -> list[str] | None:
+    options = _options(porting, planned, site)
     if not is_joined(porting, planned):
         model = site.expressions.get(planned.step.models[0], planned.step.models[0])
         criterion = planned.joint.criterion or ""
         inlined = porting.plan.training.inlined.get(planned.needs, {})
         loss = site.expressions.get(criterion, inlined.get(criterion, criterion))
-        return f"pilotage.training({model}, {optimizer}, loss={loss}{options})"
+        return [model, optimizer, f"loss={loss}", *options]
     joined = _joined(porting, planned, site)
-    return None if joined is None else f"pilotage.training({joined}, {optimizer}{options})"
+    return None if joined is None else [joined, optimizer, *options]
+
+
+def _options(porting: Porting, planned: PlannedStep, site: Site) -> list[str]:
+    """The options of `pilotage.training` that take the place of code in the loop."""
+    options = []
+    accumulation = planned.step.accumulation
+    if accumulation is not None:
+        count = setting_at(porting, planned, site, accumulation.count)
+        options += [f"gradient_accumulation={count}", 'outputs="all"']
+        options += [] if planned.joint.is_divided else ['reduction="sum"']
+    if clips_of(planned.step):
+        # Where it cannot be written, the rule of clipping refuses it.
+        clipping = clipping_at(porting, planned, site)
+        options += [] if clipping is None else [clipping]
+    return options
 
 
 def _joined(porting: Porting, planned: PlannedStep, site: Site) -> str | None:
@@ -123,16 +136,12 @@ def _joined(porting: Porting, planned: PlannedStep, site: Site) -> str | None:
     return f"{name}({', '.join(arguments)})"
 
 
-def _wrapped(line: str) -> str:
-    """A statement in one line, or with one argument in each line."""
+def _wrapped(indent: str, call: str, arguments: list[str]) -> str:
+    """A call in one line, or with one argument in each line."""
+    line = f"{indent}{call}({', '.join(arguments)})"
     if len(line) <= _WIDTH:
         return line + "\n"
-    indent = line[: len(line) - len(line.lstrip())]
-    head, _, rest = line.partition("(")
-    arguments = rest.removesuffix(")").split(", options=")
-    first, others = arguments[0], f"options={arguments[1]}" if len(arguments) > 1 else ""
-    parts = [first, *(others.split(", ") if others else [])]
-    return head + "(\n" + "".join(f"{indent}    {part},\n" for part in parts) + indent + ")\n"
+    return f"{indent}{call}(\n" + "".join(f"{indent}    {each},\n" for each in arguments) + f"{indent})\n"
 
 
 RULE = Rule(

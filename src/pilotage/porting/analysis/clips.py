@@ -1,0 +1,124 @@
+"""Clipped gradients: what is clipped, by which limit, and under which conditions."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import Origin, origins
+from pilotage.porting.analysis.step import TrainingStep
+from pilotage.porting.analysis.trained import Trained
+from pilotage.porting.analysis.training_calls import CallKind
+from pilotage.porting.project import Project
+
+__all__ = ["Clip", "clips_all", "clips_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clip:
+    """One call that clips gradients."""
+
+    call: ast.Call
+    is_by_value: bool
+    subject: ast.expr | None
+    """The parameters whose gradients are clipped."""
+
+    limit: ast.expr | None
+    conditions: tuple[ast.expr, ...]
+    """What has to be true for it, from the innermost; without those of the step itself."""
+
+    is_otherwise: bool
+    """Whether it is in an ``else``."""
+
+    def keyword(self, name: str) -> ast.expr | None:
+        """An argument that is given by name."""
+        return next((each.value for each in self.call.keywords if each.arg == name), None)
+
+
+def clips_of(step: TrainingStep) -> list[Clip]:
+    """The calls of a step that clip, in the order of the script."""
+    return [_clip(step, each.call) for each in step.calls if each.kind is CallKind.CLIP]
+
+
+def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tuple[Origin, ...]) -> bool:
+    """Whether the clipped parameters are those that the optimizer trains, as far as can be seen."""
+    if clip.subject is None:
+        return False
+    subject = _listed(clip.subject)
+    given = [_parameters(each) for each in optimizers]
+    texts = {ast.dump(_listed(each)) for each in given}
+    if texts == {ast.dump(subject)}:
+        return True
+    if ast.unparse(step.optimizer) in ast.unparse(subject):
+        # optimizer.param_groups[0]["params"] are all of them if there is one group.
+        has_groups = any(isinstance(_listed(each), ast.List | ast.ListComp) for each in given)
+        is_first = any(isinstance(each, ast.Constant) and each.value == 0 for each in ast.walk(subject))
+        return not (has_groups and is_first)
+    module = _module_of(subject)
+    trained = Trained(project, step.source, step.optimizer)
+    if module is not None:
+        return trained.modules <= {each.node for each in origins(project, step.source, module)}
+    made = {each.node for each in origins(project, step.source, subject)}
+    return any(made & {one.node for one in origins(project, each.source, _parameters(each))} for each in optimizers)
+
+
+def _parameters(optimizer: Origin) -> ast.expr:
+    """What an optimizer was given; the call that makes it, if that is not known."""
+    assert isinstance(optimizer.node, ast.Call)
+    return optimizer.node.args[0] if optimizer.node.args else optimizer.node
+
+
+def _clip(step: TrainingStep, call: ast.Call) -> Clip:
+    is_by_value = ast.unparse(call.func).endswith("clip_grad_value_")
+    name = "clip_value" if is_by_value else "max_norm"
+    limit = next((each.value for each in call.keywords if each.arg == name), None)
+    limit = limit if limit is not None else (call.args[1] if len(call.args) > 1 else None)
+    subject = next((each.value for each in call.keywords if each.arg == "parameters"), None)
+    subject = subject if subject is not None else (call.args[0] if call.args else None)
+    conditions: list[ast.expr] = []
+    is_otherwise = False
+    inner: ast.AST = step.source.statement(call)
+    own = {step.condition, step.accumulation.condition if step.accumulation is not None else None}
+    for each in step.source.ancestors(inner):
+        if each is step.loop or each is step.scope.node:
+            break
+        if isinstance(each, ast.If) and each not in own:
+            conditions.append(each.test)
+            is_otherwise = is_otherwise or any(other is inner for other in each.orelse)
+        inner = each
+    return Clip(
+        call=call,
+        is_by_value=is_by_value,
+        subject=subject,
+        limit=limit,
+        conditions=tuple(conditions),
+        is_otherwise=is_otherwise,
+    )
+
+
+def _listed(node: ast.expr) -> ast.expr:
+    """Parameters without ``list()``, ``filter()`` and a comprehension that only leaves out frozen ones."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            if node.func.id not in ("list", "tuple", "filter"):
+                return node
+            node = node.args[-1]
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
+            (generator,) = node.generators
+            is_same = path_of(node.elt) is not None and path_of(node.elt) == path_of(generator.target)
+            if not is_same or not all("requires_grad" in ast.unparse(each) for each in generator.ifs):
+                return node
+            node = generator.iter
+        else:
+            return node
+
+
+def _module_of(node: ast.AST) -> ast.expr | None:
+    """The variable of a module in ``module.parameters()``; None for anything else, also a part of a module."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "parameters":
+        return None
+    module = node.func.value
+    if isinstance(module, ast.Attribute) and module.attr == "module" and path_of(module) is None:
+        module = module.value
+    return module if path_of(module) is not None else None
