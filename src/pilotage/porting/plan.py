@@ -82,22 +82,12 @@ class Plan:
     def _planned(self, step: TrainingStep) -> PlannedStep:
         joint = joint_of(self.project, step)
         optimizer = ast.unparse(step.optimizer)
-        settings = {path: None for node in self._settings(step) for path in reads(node)}
-        paths = tuple({**dict.fromkeys(joint.dependencies), optimizer: None, **settings})
-        needs = Needs(
-            source=step.source,
-            scope=step.scope,
-            anchor=step.anchor,
-            paths=paths,
-            name="training_model",
-            optimizer=optimizer,
-        )
         made = [
             each for each in origins(self.project, step.source, step.optimizer) if _is_optimizer(self.project, each)
         ]
         if not made:
             raise Refused(step.source, step.optimizer, "optimizer-not-found", optimizer)
-        name = self.training.place(needs)
+        name, needs = self._placed(step, joint, optimizer)
         return PlannedStep(
             step=step,
             joint=joint,
@@ -107,13 +97,33 @@ class Plan:
             optimizers=tuple(made),
         )
 
-    def _settings(self, step: TrainingStep) -> list[ast.expr]:
-        """Numbers that the wrapped model, or its options, are made with."""
-        found = [] if step.accumulation is None else [step.accumulation.count]
-        if self.target is Target.PILOTAGE:
-            for clip in clips_of(step):
-                found += [*([clip.limit] if clip.limit is not None else []), *clip.conditions]
-        return [node for node in found if not changes_in(step, node)]
+    def _placed(self, step: TrainingStep, joint: Joint, optimizer: str) -> tuple[str, Needs]:
+        """Plan where the wrapped model is made; limits on gradients can be written where the optimizer is made too."""
+        counts = [] if step.accumulation is None else [step.accumulation.count]
+        limits = [
+            node
+            for clip in clips_of(step)
+            for node in (*([clip.limit] if clip.limit is not None else []), *clip.conditions)
+        ]
+        attempts = (
+            [[*counts, *limits], counts] if limits and self.target is not Target.PILOTAGE else [[*counts, *limits]]
+        )
+        for number, settings in enumerate(attempts, 1):
+            known = {path: None for node in settings if not changes_in(step, node) for path in reads(node)}
+            needs = Needs(
+                source=step.source,
+                scope=step.scope,
+                anchor=step.anchor,
+                paths=tuple({**dict.fromkeys(joint.dependencies), optimizer: None, **known}),
+                name="training_model",
+                optimizer=optimizer,
+            )
+            try:
+                return self.training.place(needs), needs
+            except Refused:
+                if number == len(attempts):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
     def _class_name(self, step: TrainingStep) -> str:
         taken = {node.name for node in step.source.nodes if isinstance(node, ast.ClassDef)}

@@ -15,7 +15,7 @@ from pilotage.porting.porting import Porting
 from pilotage.porting.sources.edits import Edit, apply_edits
 from pilotage.porting.sources.source import Source
 
-__all__ = ["clipping_at", "conditional", "setting_at", "setting_in"]
+__all__ = ["clipping_at", "conditional", "limit_at", "setting_at", "setting_in"]
 
 
 def setting_at(porting: Porting, planned: PlannedStep, site: Site, node: ast.expr) -> str | None:
@@ -59,22 +59,28 @@ def setting_in(porting: Porting, step: TrainingStep, node: ast.expr, source: Sou
 
 def clipping_at(porting: Porting, planned: PlannedStep, site: Site) -> str | None:
     """The clipping of a step as an argument of `pilotage.training`; None if it cannot be written at a site."""
+    limit = limit_at(porting, planned, site)
+    name = "clip_grad_value" if clips_of(planned.step)[0].is_by_value else "clip_grad_norm"
+    return None if limit is None else f"{name}={limit}"
+
+
+def limit_at(porting: Porting, planned: PlannedStep, site: Site, *, otherwise: str = "None") -> str | None:
+    """The limit on the gradients of a step as it is written at a site; None if it is not known there."""
     clip = clips_of(planned.step)[0]
     if clip.limit is None:
         return None
     limit, *tests = [setting_at(porting, planned, site, each) for each in (clip.limit, *clip.conditions)]
     if limit is None or any(each is None for each in tests):
         return None
-    name = "clip_grad_value" if clip.is_by_value else "clip_grad_norm"
-    return f"{name}={conditional(limit, [each for each in tests if each is not None])}"
+    return conditional(limit, [each for each in tests if each is not None], otherwise)
 
 
-def conditional(limit: str, tests: list[str]) -> str:
-    """A limit that is None unless all tests are true."""
+def conditional(limit: str, tests: list[str], otherwise: str = "None") -> str:
+    """A limit that is none unless all tests are true."""
     if not tests:
         return limit
-    if len(tests) == 1 and tests[0] == f"{limit} is not None":
+    if tests == [f"{limit} is not None"] and otherwise == "None":
         return limit
     if tests == [limit]:
-        return f"{limit} or None"
-    return f"{limit} if {' and '.join(tests)} else None"
+        return f"{limit} or {otherwise}"
+    return f"{limit} if {' and '.join(tests)} else {otherwise}"

@@ -69,13 +69,18 @@ def device_edits(project: Project, source: Source, node: ast.AST, rule: str) -> 
 
 
 def name_edits(project: Project, source: Source, node: ast.AST, rule: str) -> Iterator[Planned]:
-    """Names of ``torch.cuda`` that ``torch.hpu`` has too, and the context of one device, which becomes none."""
+    """Names that ``torch.hpu`` has too, of ``torch.cuda`` and ``torch.accelerator``; a device context becomes none."""
     for each in ast.walk(node):
         name = project.names[source].dotted(each) if isinstance(each, ast.Attribute) else None
-        if name is None or not name.startswith("torch.cuda."):
+        if name is None or not name.startswith(("torch.cuda.", "torch.accelerator.")):
             continue
-        rest = name.removeprefix("torch.cuda.")
-        if rest in SAME_NAMES:
+        rest = name.removeprefix("torch.cuda.").removeprefix("torch.accelerator.")
+        if rest == "current_accelerator":
+            call = source.parents.get(each)
+            yield _replacing(source, call if isinstance(call, ast.Call) else each, 'torch.device("hpu")', rule)
+        elif rest == "OutOfMemoryError":
+            yield _replacing(source, each, "torch.OutOfMemoryError", rule)
+        elif rest in SAME_NAMES:
             yield _replacing(source, each, f"torch.hpu.{rest}", rule)
         elif rest == "device" and isinstance(parent := source.parents.get(each), ast.Call) and parent.func is each:
             yield _replacing(source, parent, "contextlib.nullcontext()", rule)

@@ -14,7 +14,7 @@ from pilotage.porting.target import Target
 
 __all__ = ["RULE"]
 
-_ELSEWHERE = ("device", "set_device", "amp")
+_ELSEWHERE = ("device", "set_device", "amp", "OutOfMemoryError")
 """Names that this rule or another one edits in another way."""
 
 

@@ -6,6 +6,7 @@ import ast
 
 from pilotage.porting.analysis.code.iterations import iterated
 from pilotage.porting.analysis.code.origins import origins
+from pilotage.porting.analysis.code.scopes import Scope
 from pilotage.porting.analysis.step import TrainingStep
 from pilotage.porting.finding import Severity
 from pilotage.porting.plan import PlannedStep
@@ -36,7 +37,7 @@ def apply(porting: Porting) -> None:
         if joins_batches(porting, step):
             _join_batches(porting, planned)
         else:
-            _keep_lengths(porting, step)
+            _keep_lengths(porting, planned)
         count = ast.unparse(step.accumulation.count)
         porting.find(
             step.source,
@@ -86,8 +87,9 @@ def _join_batches(porting: Porting, planned: PlannedStep) -> None:
             porting.replace(source, node.args[0], text, NAME)
 
 
-def _keep_lengths(porting: Porting, step: TrainingStep) -> None:
+def _keep_lengths(porting: Porting, planned: PlannedStep) -> None:
     """Count batches where a length is computed for something else than the loop, such as a schedule."""
+    step = planned.step
     assert step.accumulation is not None
     made = {each.call for each in porting.plan.loaders if step in each.steps}
     for source in porting.project.sources:
@@ -98,7 +100,7 @@ def _keep_lengths(porting: Porting, step: TrainingStep) -> None:
             is_of_loop = scope is step.scope and source.place(node) > source.place(step.loop or step.anchor)
             if is_of_loop or not made & {each.node for each in origins(porting.project, source, node.args[0])}:
                 continue
-            count = setting_in(porting, step, step.accumulation.count, source, scope)
+            count = _count_in(porting, planned, source, scope)
             parent = source.parents[node]
             if isinstance(parent, ast.BinOp) and parent.left is node and _divides(source, parent, count):
                 porting.edit(source, source.span(node)[1], source.span(parent)[1], "", NAME)
@@ -106,6 +108,25 @@ def _keep_lengths(porting: Porting, step: TrainingStep) -> None:
                 text = f"{source.segment(node)} * {count}"
                 is_factor = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult | ast.Add)
                 porting.replace(source, node, text if is_factor or isinstance(parent, ast.Call) else f"({text})", NAME)
+            else:
+                porting.find(
+                    source,
+                    node,
+                    NAME,
+                    Severity.WARNING,
+                    "This length counts updates now, and batches in the original.",
+                    "Multiply it by the number of accumulated batches if a schedule or the like depends on it.",
+                )
+
+
+def _count_in(porting: Porting, planned: PlannedStep, source: Source, scope: Scope) -> str | None:
+    """The number of accumulated batches as it is written in a scope."""
+    step = planned.step
+    assert step.accumulation is not None
+    for site in porting.plan.site_of(planned):
+        if site.scope is scope:
+            return setting_at(porting, planned, site, step.accumulation.count)
+    return setting_in(porting, step, step.accumulation.count, source, scope)
 
 
 def _divides(source: Source, node: ast.BinOp, count: str | None) -> bool:

@@ -17,7 +17,7 @@ from pilotage.porting.rules.plain_example import PLAIN_STEP
 from pilotage.porting.rules.program.optimizers import SUPPORTED
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import PROGRAMS
-from pilotage.porting.writing.settings import clipping_at, conditional, setting_in
+from pilotage.porting.writing.settings import clipping_at, conditional, limit_at, setting_in
 from pilotage.porting.writing.signatures import argument_place
 
 __all__ = ["RULE"]
@@ -55,7 +55,8 @@ def _reason_at_sites(porting: Porting, planned: PlannedStep) -> Reason | None:
 
 
 def _limit_optimizers(porting: Porting, planned: PlannedStep, clip: Clip) -> Reason | None:
-    """Give poptorch's optimizers the limit; returns why it cannot be."""
+    """Give poptorch's optimizers the limit, where they are made or before they are used; returns why it cannot be."""
+    planned_edits: list[tuple[Origin, str]] = []
     for origin in planned.optimizers:
         name = torch_name(porting.project, origin) or ""
         if _does_not_clip(name) or name.rpartition(".")[2] not in SUPPORTED:
@@ -63,14 +64,30 @@ def _limit_optimizers(porting: Porting, planned: PlannedStep, clip: Clip) -> Rea
                 porting.find(origin.source, origin.node, NAME, Severity.BY_HAND, *_WITHOUT_CLIPPING)
             continue
         limit = _limit_at(porting, planned.step, clip, origin)
-        assert isinstance(origin.node, ast.Call)
         if limit is None:
-            return (
-                "The largest norm is not known where the optimizer is made.",
-                "Give it to the function that makes the optimizer, or write it as a constant.",
-            )
+            return _limit_at_sites(porting, planned)
+        planned_edits.append((origin, limit))
+    for origin, limit in planned_edits:
+        assert isinstance(origin.node, ast.Call)
         offset, text = argument_place(origin.source, origin.node, f"max_grad_norm={limit}")
         porting.edit(origin.source, offset, offset, text, NAME)
+    return None
+
+
+def _limit_at_sites(porting: Porting, planned: PlannedStep) -> Reason | None:
+    """Set the limit of the optimizer right before the model is wrapped."""
+    optimizer = ast.unparse(planned.step.optimizer)
+    sites = porting.plan.site_of(planned)
+    limits = [limit_at(porting, planned, site, otherwise='float("inf")') for site in sites]
+    if any(each is None for each in limits):
+        return (
+            "The largest norm is neither known where the optimizer is made nor where the model is wrapped.",
+            "Give it to the function that makes the optimizer, or write it as a constant.",
+        )
+    for site, limit in zip(sites, limits, strict=True):
+        name = site.expressions.get(optimizer, optimizer)
+        place = site.insertion
+        porting.edit(place.source, place.offset, place.offset, f"{place.indent}{name}.max_grad_norm = {limit}\n", NAME)
     return None
 
 

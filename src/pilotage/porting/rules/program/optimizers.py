@@ -88,7 +88,7 @@ def _refuse_arguments(porting: Porting, source: Source, call: ast.Call) -> bool:
         if keyword.arg in ("amsgrad", "maximize") and not is_off:
             porting.find(
                 source,
-                keyword.value,
+                keyword,
                 NAME,
                 Severity.REFUSED,
                 f"{keyword.arg} is not supported in a program.",

@@ -27,7 +27,6 @@ def is_of_another_library(dotted: str) -> bool:
 
 def apply(porting: Porting) -> None:
     """Report what makes such trainers."""
-    severity = Severity.BY_HAND if porting.target is Target.HPU else Severity.REFUSED
     for source in porting.project.sources:
         for node in source.nodes:
             name = porting.project.names[source].calls(node)
@@ -36,7 +35,7 @@ def apply(porting: Porting) -> None:
                     source,
                     node,
                     NAME,
-                    severity,
+                    Severity.REFUSED,
                     f"{name} runs the backward passes and updates of this script, so there is no training step to "
                     "convert.",
                     _remedy(porting.target, name),
@@ -58,7 +57,7 @@ RULE = Rule(
     name=NAME,
     targets=frozenset(Target),
     what="A script that is trained by Lightning, Accelerate, DeepSpeed, Ignite, fastai, Composer or the Trainer of "
-    "Transformers is refused; with hpu the rest is converted.",
+    "Transformers is refused.",
     why="The training step is in that library, not in the script, so there is nothing to convert.",
     example=Example(
         before="""\
