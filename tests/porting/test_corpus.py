@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -109,6 +110,39 @@ def test_a_sample_of_ports_is_proved_the_same(expected, nursery, tmp_path):
     prove_all(nursery, expected, ("poptorch", "pilotage"), tmp_path)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_every_optimizer_that_a_script_offers_is_proved_for_pilotage(nursery, tmp_path):
+    expected = next(each for each in ALL if each.name == "optimizer_choice.py")
+    names = re.findall(r'if name == "(\w+)"', expected.path.read_text())
+    assert len(names) >= 12
+    script = written(expected, "pilotage", tmp_path)
+    verdicts = {}
+    for name in names:
+        runs = []
+        for kind, path in (("before", expected.path), ("after", script)):
+            folder = tmp_path / f"{name}_{kind}"
+            folder.mkdir()
+            runs.append(nursery.run(path, ["--optimizer", name], folder, steps=STEPS).record)
+        verdicts[name] = compare(*runs).verdict.value
+    assert verdicts == dict.fromkeys(names, "same")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_a_port_that_changes_weights_by_hand_prints_what_its_original_prints(nursery, tmp_path):
+    expected = next(each for each in ALL if each.name == "manual_gradients.py")
+    printed = []
+    for kind, path in (("before", expected.path), ("after", written(expected, "hpu", tmp_path))):
+        folder = tmp_path / kind
+        folder.mkdir()
+        nursery.run(path, [], folder, steps=STEPS)
+        printed.append([float(each) for each in re.findall(r"\d+\.\d+", (folder / "stdout").read_text())])
+    before, after = printed
+    assert before
+    assert after == pytest.approx(before, rel=1e-4)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_refusals_are_exact_and_leave_the_script_as_it_is(target):
     refused = [each for each in ALL if each.outcome(target) == "refused"]
@@ -171,7 +205,7 @@ def test_the_command_writes_a_notebook_as_a_notebook(tmp_path):
     assert any("poptorch.trainingModel(" in each for each in code)
 
 
-@pytest.mark.parametrize("target", ["poptorch", "popdist", "pilotage"])
+@pytest.mark.parametrize("target", ["poptorch", "popdist"])
 def test_a_port_warns_where_an_incomplete_last_batch_is_left_out(target):
     path = CORPUS / "uneven_batches.py"
     report = port_paths([path], Target(target))

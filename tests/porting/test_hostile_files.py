@@ -109,6 +109,43 @@ def test_in_place_replaces_the_file_as_a_whole_and_keeps_its_permissions(port, s
     assert script.read_text() == ported
 
 
+@pytest.mark.parametrize(
+    ("encoding", "newline"),
+    [
+        ("latin-1", "\n"),
+        ("latin-1", "\r\n"),
+        *((encoding, newline) for encoding in ("utf-8", "utf-8-sig") for newline in ("\n", "\r\n", "\r")),
+    ],
+)
+def test_encoding_byte_order_mark_and_line_ends_stay(port, tmp_path, encoding, newline):
+    head = "# -*- coding: latin-1 -*-\n# café\n" if encoding == "latin-1" else "# café\n"
+    path = tmp_path / "train.py"
+    text = head + SCRIPT
+    path.write_bytes(text.replace("\n", newline).encode(encoding))
+    assert port(path, "--in-place")[0] == 0
+    written = path.read_bytes().decode(encoding)
+    assert written.startswith(head.replace("\n", newline))
+    assert "htcore.mark_step()" in written
+    assert newline == "\n" or "\n" not in written.replace(newline, "")
+    assert compile(path.read_bytes(), path, "exec") is not None
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment", '"""Only this."""\n', "\f\n"])
+def test_a_file_without_statements_is_left_as_it_is(port, tmp_path, text):
+    path = tmp_path / "empty.py"
+    path.write_text(text)
+    assert port(path, "--in-place", to="poptorch")[0] == 0
+    assert path.read_text() == text
+
+
+def test_an_expression_that_is_nested_too_deeply_is_one_line(port, tmp_path):
+    path = tmp_path / "deep.py"
+    path.write_text("x = " + "+".join(["1"] * 20_000) + "\n")
+    status, printed, (line,) = port(path)
+    assert (status, printed) == (2, [])
+    assert line.startswith(f"pilotage port: {path}: ")
+
+
 def test_a_package_with_one_unreadable_file_is_left_as_it_is(port, script, tmp_path):
     (tmp_path / "broken.py").write_text("def (:\n")
     status, _, (line,) = port(tmp_path, "--in-place")

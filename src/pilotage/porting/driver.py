@@ -37,6 +37,12 @@ def port_paths(paths: Iterable[Path], target: Target) -> Report:
 
 def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = None) -> Report:
     """Port scripts that are given as text; with ``only``, just the edits and findings of one rule are kept."""
+    returns = {path for path, text in texts.items() if "\r" in text and "\n" not in text}
+    if returns:
+        # Lines that end as on old Macintoshes: as others while the rules look at them.
+        plain = {path: text.replace("\r", "\n") if path in returns else text for path, text in texts.items()}
+        report = port_texts(plain, target, only=only)
+        return replace(report, files=[_with_returns(each) if each.path in returns else each for each in report.files])
     notebooks = {path: read_notebook(path, text) for path, text in texts.items() if path.suffix == ".ipynb"}
     sources = [Source(path, notebooks[path].source if path in notebooks else text) for path, text in texts.items()]
     if target in PROGRAMS:
@@ -55,6 +61,10 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
         files=[_as_notebook(each, notebooks.get(each.path), texts[each.path]) for each in files],
         findings=[in_cell(each, notebooks.get(Path(each.path))) for each in findings],
     )
+
+
+def _with_returns(file: PortedFile) -> PortedFile:
+    return replace(file, before=file.before.replace("\n", "\r"), after=file.after.replace("\n", "\r"))
 
 
 def _planned(sources: list[Source], target: Target) -> Porting:

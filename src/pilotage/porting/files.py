@@ -1,16 +1,17 @@
-"""Writes ported files: to a new place, or over the originals at once or not at all."""
+"""Writes ported files: to a new place, or over the originals, all of them or none."""
 
 from __future__ import annotations
 
 import io
 import os
+import secrets
 import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 
 from pilotage.errors import PortingError
 from pilotage.porting.report import PortedFile, Report
-from pilotage.whole_files import write_whole
+from pilotage.whole_files import UNFINISHED, sync_folder, write_whole
 
 __all__ = ["Writing"]
 
@@ -41,15 +42,24 @@ class Writing:
                 raise PortingError(f"{target} cannot be written: permission denied in {folder}.")
 
     def write(self) -> list[Path]:
-        """Write all files, each complete or not at all; returns their paths."""
-        for file, target in self._files:
-            try:
-                mode = file.path.stat().st_mode & 0o777
-                write_whole(target, file.after.encode(_encoding(file.path)))
-                target.chmod(mode)
-            except OSError as error:
-                raise PortingError(f"{target} cannot be written: {error.strerror or error}.") from None
-        return [target for _, target in self._files]
+        """Write all files, each complete; returns their paths. If one cannot be written, none is replaced."""
+        waiting: dict[Path, Path] = {}
+        target: Path | None = None
+        try:
+            for file, target in self._files:
+                waiting[target] = target.with_name(f".{target.name}.{secrets.token_hex(8)}{UNFINISHED}")
+                write_whole(waiting[target], file.after.encode(_encoding(file.path)))
+                waiting[target].chmod(file.path.stat().st_mode & 0o777)
+            for target, written in waiting.items():
+                os.replace(written, target)
+        except OSError as error:
+            raise PortingError(f"{target} cannot be written: {error.strerror or error}.") from None
+        finally:
+            for written in waiting.values():
+                written.unlink(missing_ok=True)
+        for folder in {target.parent for target in waiting}:
+            sync_folder(folder)
+        return list(waiting)
 
 
 def _target(path: Path, files: Sequence[PortedFile], output: Path) -> Path:

@@ -37,6 +37,24 @@ def test_a_file_is_replaced_in_place_with_its_mode(script):
     assert list(script.parent.iterdir()) == [script]
 
 
+def test_if_one_file_cannot_be_written_none_is_replaced(script, monkeypatch):
+    second = script.with_name("second.py")
+    second.write_text("before\n")
+    written = []
+
+    def full(path, content):
+        written.append(path)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        path.write_bytes(content)
+
+    monkeypatch.setattr("pilotage.porting.files.write_whole", full)
+    with pytest.raises(PortingError, match=r"second\.py cannot be written: No space left on device"):
+        write(Writing(report((script, "after\n"), (second, "after\n")), in_place=True))
+    assert (script.read_text(), second.read_text()) == ("before\n", "before\n")
+    assert sorted(each.name for each in script.parent.iterdir()) == ["script.py", "second.py"]
+
+
 def test_a_link_stays_a_link(script, tmp_path):
     link = tmp_path / "link.py"
     link.symlink_to(script)

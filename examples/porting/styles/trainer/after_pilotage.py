@@ -27,7 +27,7 @@ class Trainer:
         self.criterion = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=config.learning_rate)
         self.training_model = pilotage.training(self.model, self.optimizer, loss=self.criterion)
-        self.train_loader = DataLoader(train_dataset, batch_size=config.batch_size, shuffle=True, drop_last=True)
+        self.train_loader = DataLoader(train_dataset, batch_size=config.batch_size, shuffle=True)
         self.valid_loader = DataLoader(valid_dataset, batch_size=config.batch_size)
         self.history = []
 
@@ -41,7 +41,7 @@ class Trainer:
     def validation_step(self, batch):
         self.model.eval()
         x, y = batch
-        logits = self.inference_model(x) if len(x) == self.valid_loader.batch_size else self.model(x)
+        logits = self.inference_model(x)
         return self.criterion(logits, y).item(), (logits.argmax(1) == y).float().mean().item()
 
     def fit(self):

@@ -52,7 +52,8 @@ def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tupl
         return True
     if ast.unparse(step.optimizer) in ast.unparse(subject):
         # optimizer.param_groups[0]["params"] are all of them if there is one group.
-        has_groups = any(isinstance(_listed(each), ast.List | ast.ListComp) for each in given)
+        made = [one.node for each in optimizers for one in origins(project, each.source, _parameters(each))]
+        has_groups = any(isinstance(each, ast.List | ast.ListComp) for each in made)
         is_first = any(isinstance(each, ast.Constant) and each.value == 0 for each in ast.walk(subject))
         return not (has_groups and is_first)
     module = _module_of(subject)

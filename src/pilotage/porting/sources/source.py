@@ -54,9 +54,7 @@ class Source:
     @property
     def newline(self) -> str:
         """What ends the lines of the script."""
-        if "\r\n" in self.text:
-            return "\r\n"
-        return "\r" if "\r" in self.text and "\n" not in self.text else "\n"
+        return "\r\n" if "\r\n" in self.text else "\n"
 
     def offset(self, line: int, column: int) -> int:
         """Where a line (from 1) and a column in UTF-8 bytes (from 0), as in nodes, are in the text."""

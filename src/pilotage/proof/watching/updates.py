@@ -105,10 +105,11 @@ class UpdateWatch:
             return
         if watch.initial and not watch.settings.changes_gradients:
             return
-        if not has_gradients(optimizer):
-            return
-        if not watch.initial:
+        is_ready = has_gradients(optimizer)
+        if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
             watch.before_update(lambda: _named(optimizer))
+        if not is_ready:
+            return
         if watch.settings.gradient_factor != 1.0:
             _scale_gradients(optimizer, watch.settings.gradient_factor)
         if watch.settings.noise:
@@ -147,6 +148,11 @@ class UpdateWatch:
         watch.close(line=self._line, mode="eager", moment=time.perf_counter(), **facts)
         if not self._split.is_over:
             self._split.after_update()
+
+
+def _is_given_closure(args: Any, kwargs: Any) -> bool:
+    """Whether a step computes its gradients itself, by a function that it is given."""
+    return any(callable(each) for each in (*args[1:], *kwargs.values()))
 
 
 def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:

@@ -12,12 +12,10 @@ def ported(text, *, at=PATH):
     return port_texts({at: text}, Target.HPU)
 
 
-def test_the_mark_follows_on_the_same_line_where_statements_share_one():
+def test_statements_that_share_a_line_get_lines_of_their_own_with_the_marks():
     before = "import torch\nif x: loss.backward(); optimizer.step()\n"
-    assert (
-        "if x: loss.backward(); htcore.mark_step(); optimizer.step(); htcore.mark_step()\n"
-        in ported(before).files[0].after
-    )
+    marked = "    loss.backward()\n    htcore.mark_step()\n    optimizer.step()\n    htcore.mark_step()\n"
+    assert f"if x:\n{marked}" in ported(before).files[0].after
 
 
 def test_the_last_line_may_have_no_end():

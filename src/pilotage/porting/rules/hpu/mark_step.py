@@ -28,14 +28,8 @@ def _apply(porting: Porting) -> None:
 
 def _mark(porting: Porting, source: Source, statement: ast.stmt, *, is_optional: bool) -> None:
     call = f"{_bridge(porting, source)}.mark_step()"
-    start, end = source.span(statement)
     assert statement.end_lineno is not None
-    head = source.text[source.line_start(statement.lineno) : start]
-    tail = source.text[end : source.line_start(statement.end_lineno + 1)]
-    if isinstance(statement, ast.Return) or not isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):
-        return
-    if head.strip() or (tail.strip() and not tail.lstrip().startswith("#")):
-        porting.edit(source, end, end, f"; {call}", RULE.name)
+    if not isinstance(statement, ast.Expr | ast.Assign | ast.AnnAssign):
         return
     indent = indentation(source, statement)
     text = f"{indent}{call}\n"

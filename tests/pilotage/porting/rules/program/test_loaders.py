@@ -61,9 +61,46 @@ def test_drop_last_from_a_dictionary_is_left_to_do_by_hand():
     assert [each.severity for each in made.findings if each.rule == "loader"] == [Severity.BY_HAND]
 
 
-def test_pilotage_gets_the_batches_of_an_update_at_once():
+def test_pilotage_keeps_loaders_as_they_are_and_their_last_batch():
+    given = "TensorDataset(torch.zeros(66, 8)), batch_size=4, pin_memory=True"
+    assert loader(given, Target.PILOTAGE) == f"loader = DataLoader({given})"
+    assert not [each for each in report(given, Target.PILOTAGE).findings if each.severity is Severity.WARNING]
+
+
+STEP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def step(model, optimizer, i, x, y):
+    loss = F.mse_loss(model(x), y) / 8
+    loss.backward()
+    if (i + 1) % 8 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+loader = DataLoader(data, batch_size={size}, drop_last=True)
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    step(model, optimizer, i, x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [("4", "4 * 8"), ("a + b", "(a + b) * 8"), ("args.size", "args.size * 8")]
+)
+def test_where_a_loop_does_not_see_the_wrapped_model_the_loader_makes_the_batches_of_an_update(size, expected):
+    made = port_texts({Path("script.py"): STEP.format(size=size)}, Target.PILOTAGE)
+    assert made.is_complete, [str(each) for each in made.findings]
+    assert f"batch_size={expected}, drop_last=True" in made.files[0].after
+
+
+def test_poptorch_gets_the_accumulation_as_an_option():
     accumulating = {"divided": " / 8", "condition": "if (i + 1) % 8 == 0: "}
-    assert "batch_size=4 * 8" in loader("data, batch_size=4, drop_last=True", Target.PILOTAGE, **accumulating)
     after = report("data, batch_size=4, drop_last=True", Target.POPTORCH, **accumulating).files[0].after
     assert "options.Training.gradientAccumulation(8)\noptions.outputMode(poptorch.OutputMode.All)\n" in after
     assert "loss = training_model(x, y)\n    loss = loss.mean()\n" in after

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotage.porting.driver import port_texts
+from pilotage.porting.target import Target
+
+TEXT = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+{line}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def ported(line: str) -> str:
+    report = port_texts({Path("script.py"): TEXT.format(line=line)}, Target.PILOTAGE)
+    assert report.is_complete
+    return report.files[0].after.partition("model = nn.Linear(8, 1)\n")[2].partition("optimizer =")[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("if torch.cuda.is_available(): model.cuda()", ""),
+        ("if torch.cuda.is_available():\n    model.cuda()\n    torch.cuda.synchronize()", ""),
+        ("workers = 4 if torch.cuda.is_available() else (1 + 1)", "workers = (1 + 1)\n"),
+        ("ready = torch.accelerator.is_available()", "ready = False\n"),
+        ("if torch.cuda.is_available() and count(): model.cuda()", "if False and count():\n    pass\n"),
+    ],
+)
+def test_questions_about_cuda_are_answered_and_what_is_left_empty_goes(line, expected):
+    assert ported(line) == expected

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotage.porting.driver import port_texts
+from pilotage.porting.target import Target
+
+TEXT = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+steps = 4
+loader = DataLoader(data, batch_size=2, drop_last=True)
+model = nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, {length})
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = F.mse_loss(model(x), y)
+    {divided}
+    loss.backward()
+    if (i + 1) % steps == 0:
+        optimizer.step()
+        scheduler.step()
+        optimizer.zero_grad()
+    total += loss.item()
+print(total / len(loader))
+"""
+
+
+def ported(target: Target, divided: str = "loss = loss / steps", length: str = "len(loader) // steps") -> str:
+    report = port_texts({Path("script.py"): TEXT.format(divided=divided, length=length)}, target)
+    assert report.is_complete, [str(each) for each in report.findings]
+    return report.files[0].after
+
+
+def test_pilotage_joins_the_batches_of_an_update_and_leaves_the_loader():
+    after = ported(Target.PILOTAGE)
+    assert "loader = DataLoader(data, batch_size=2, drop_last=True)\n" in after
+    assert "for i, (x, y) in enumerate(pilotage.batches(loader, training_model)):\n" in after
+    assert 'gradient_accumulation=steps, outputs="all")' in after
+    assert "StepLR(optimizer, len(loader) // steps)" in after
+    assert "print(total / len(pilotage.batches(loader, training_model)))" in after
+
+
+def test_a_schedule_counts_updates_although_the_length_of_poptorchs_loader_does():
+    assert "StepLR(optimizer, len(loader))" in ported(Target.POPTORCH)
+    assert "StepLR(optimizer, 3 * len(loader) * steps)" in ported(Target.POPTORCH, length="3 * len(loader)")
+    assert "print(total / len(loader))" in ported(Target.POPTORCH)
+
+
+def test_what_follows_the_step_of_a_schedule_leaves_the_condition_with_it():
+    assert "    scheduler.step()\n    training_model.setOptimizer(optimizer)\n" in ported(Target.POPTORCH)
+
+
+@pytest.mark.parametrize(
+    "divided",
+    ["loss = loss / steps", "loss /= steps", "if steps > 1: loss = loss / steps", "if steps > 1: loss /= steps"],
+)
+@pytest.mark.parametrize("target", [Target.POPTORCH, Target.PILOTAGE])
+def test_the_division_by_their_number_goes_wherever_it_is(target, divided):
+    after = ported(target, divided)
+    assert "/ steps" not in after.replace("len(loader) // steps", "")
+    assert "/= steps" not in after
+    assert "sum" not in after.lower()
+
+
+def test_without_a_division_the_gradients_are_summed():
+    assert 'reduction="sum"' in ported(Target.PILOTAGE, divided="pass")
+    assert "poptorch.ReductionType.Sum" in ported(Target.POPTORCH, divided="pass")
+
+
+def test_a_number_that_changes_is_refused():
+    text = TEXT.format(divided="loss = loss / steps", length="3").replace(
+        "    loss = F.", "    steps = i + 1\n    loss = F."
+    )
+    report = port_texts({Path("script.py"): text}, Target.PILOTAGE)
+    (found,) = [each for each in report.findings if each.severity.is_left_to_do]
+    assert found.rule == "accumulation"
+    assert not report.files[0].is_changed
