@@ -46,6 +46,18 @@ for epoch in range(3):
 """
 
 
+CLOSURE = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    def closure():
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        return loss
+    optimizer.step(closure)
+"""
+
+
 @pytest.fixture
 def record(tmp_path, script, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -84,6 +96,13 @@ def test_each_update_of_a_program_is_recorded_though_a_call_makes_several(record
     (program,) = found.named("program")
     assert (program["gradient_accumulation"], program["device_iterations"]) == (2, 2)
     assert [each["calls"] > 4 for each in found.summary["wrappers"]] == [True]
+
+
+@pytest.mark.slow
+def test_the_first_weights_are_those_before_a_step_that_is_given_a_closure(record):
+    found = record(CLOSURE, steps=4)
+    assert sorted(found.weights) == [0, 1, 4]
+    assert found.weights[0] != found.weights[1]
 
 
 def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():
