@@ -17,13 +17,17 @@ _Run = list[ast.stmt]
 
 def with_own_lines(source: Source, edits: Iterable[Edit]) -> Source:
     """The script with every statement that an edit touches in a line of its own; the same object if all of them are."""
-    # Another branch beside one that is written in a line is written in a line too.
-    touched = [(each.start, each.end) for each in edits if not each.text.lstrip().startswith("elif ")]
+    touched = [(each.start, each.end) for each in edits if not _is_beside(each)]
     runs = [run for run in _shared(source) if _is_touched(source, run, touched)] if touched else []
     # From the last to the first, so that the places of the others stay right.
     for start, end, text in sorted((_divided(source, run) for run in runs), reverse=True):
         source = source.replaced(start, end, text)
     return source
+
+
+def _is_beside(edit: Edit) -> bool:
+    """Whether an edit only adds code beside blocks that are written in a line: another branch, or a definition."""
+    return edit.start == edit.end and edit.text.lstrip().startswith(("elif ", "class ", "def "))
 
 
 def _shared(source: Source) -> Iterator[_Run]:

@@ -39,6 +39,12 @@ def test_statements_that_share_a_line_get_lines_of_their_own(text, touched, expe
     assert divided(text, touched) == expected
 
 
+def test_code_that_is_added_beside_a_line_does_not_touch_it():
+    text = "def f(): return 1\nf()\n"
+    source = Source(Path("a.py"), text)
+    assert with_own_lines(source, [Edit(start=18, end=18, text="\n\nclass A:\n    pass\n", rule="r")]) is source
+
+
 def test_lines_that_no_edit_touches_stay_as_they_are():
     text = "a(); b()\nc()\n"
     assert divided(text, "c()") == text

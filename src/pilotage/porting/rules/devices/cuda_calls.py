@@ -65,7 +65,9 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
             otherwise += 1
         porting.edit(source, source.span(statement)[0], otherwise, "", NAME)
     elif name in _ANSWERS:
-        porting.replace(source, call, _ANSWERS[name], NAME)
+        # What used to be one process for each GPU is one process.
+        answer = "1" if name == "torch.cuda.device_count" and _spawns(porting) else _ANSWERS[name]
+        porting.replace(source, call, answer, NAME)
     elif name.startswith("torch.cuda.") and not name.startswith(_ELSEWHERE) and name not in _WITHOUT_EFFECT:
         porting.find(
             source,
@@ -75,6 +77,16 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
             f"{name} has no counterpart here.",
             "Remove it, or ask the wrapped model for what you need.",
         )
+
+
+def _spawns(porting: Porting) -> bool:
+    """Whether the original starts processes by itself."""
+    project = porting.project
+    return any(
+        project.names[source].calls(node) == "torch.multiprocessing.spawn"
+        for source in project.sources
+        for node in source.nodes
+    )
 
 
 def _is_setting(porting: Porting, source: Source, node: ast.Assign) -> bool:

@@ -29,6 +29,16 @@ def ported(line: str) -> str:
     return report.files[0].after.partition("model = nn.Linear(8, 1)\n")[2].partition("optimizer =")[0]
 
 
+def test_the_number_of_gpus_is_one_where_the_original_starts_a_process_for_each():
+    assert ported("count = torch.cuda.device_count()") == "count = 0\n"
+    text = TEXT.format(line="count = torch.cuda.device_count()")
+    text = text.replace("import torch\n", "import torch\nimport torch.multiprocessing as mp\n", 1)
+    text += "\n\ndef other(rank): ...\n\n\nmp.spawn(other, nprocs=count)\n"
+    after = port_texts({Path("script.py"): text}, Target.PILOTAGE).files[0].after
+    assert "count = 1\n" in after
+    assert "other(0)" in after
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
