@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from pilotage.porting.finding import Finding, Severity
 from pilotage.porting.plan import Plan
@@ -25,6 +26,8 @@ class Porting:
         self.project = project
         self.target = target
         self.findings: list[Finding] = []
+        self.known: dict[str, Any] = {}
+        """What rules have worked out from the plan, and need again."""
         self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
         self._removed: defaultdict[Source, dict[ast.stmt, Removal]] = defaultdict(dict)
         self._unindented: defaultdict[Source, list[tuple[int, int, str]]] = defaultdict(list)

@@ -102,13 +102,18 @@ def _keep_betas_variable(porting: Porting, name: str, call: ast.Call, source: So
     """Schedules that cycle the momentum change betas, which are constants unless they are given."""
     if not name.startswith("Adam") or any(each.arg == "betas" for each in call.keywords) or len(call.args) > 2:
         return
-    for each in porting.project.sources:
-        for node in each.nodes:
-            called = porting.project.names[each].calls(node) or ""
-            if isinstance(node, ast.Call) and called.endswith(_CYCLING):
-                offset, text = argument_place(source, call, "betas=(0.9, 0.999)")
-                porting.edit(source, offset, offset, text, NAME)
-                return
+    if _cycles(porting):
+        offset, text = argument_place(source, call, "betas=(0.9, 0.999)")
+        porting.edit(source, offset, offset, text, NAME)
+
+
+def _cycles(porting: Porting) -> bool:
+    """Whether a schedule of the project moves the momentum."""
+    if "cycles" not in porting.known:
+        names = porting.project.names
+        calls = (names[source].calls(node) or "" for source in porting.project.sources for node in source.nodes)
+        porting.known["cycles"] = any(each.endswith(_CYCLING) for each in calls)
+    return bool(porting.known["cycles"])
 
 
 RULE = Rule(

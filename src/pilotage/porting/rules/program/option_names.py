@@ -30,6 +30,13 @@ class ScopeOptions:
 
 def all_options(porting: Porting) -> list[ScopeOptions]:
     """The options of every scope in which a training model is made."""
+    known: list[ScopeOptions] | None = porting.known.get("options")
+    if known is None:
+        known = porting.known["options"] = _all_options(porting)
+    return known
+
+
+def _all_options(porting: Porting) -> list[ScopeOptions]:
     found: dict[object, ScopeOptions] = {}
     for site in porting.plan.training.sites:
         if site.scope in found:
