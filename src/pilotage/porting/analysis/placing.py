@@ -182,7 +182,7 @@ class Placing:
         name = self._free_name(scope, needs.name)
         default = ""
         for call in self._project.callers(function):
-            if self._is_idle(call, function, scope, expressions):
+            if self._is_idle(needs, call, function, scope, expressions):
                 default = "=None"
                 continue
             given: dict[str, str] = {}
@@ -200,9 +200,13 @@ class Placing:
         self.parameters.setdefault(function, (source, {}))[1][name] = default
         return name
 
-    def _is_idle(self, call: CallSite, function: Function, scope: Scope, expressions: dict[str, str]) -> bool:
-        """Whether a call gives None for something that a step needs, so that it makes none."""
-        for expression in expressions.values():
+    def _is_idle(
+        self, needs: Needs, call: CallSite, function: Function, scope: Scope, expressions: dict[str, str]
+    ) -> bool:
+        """Whether a call gives None for the optimizer, or for the model that is evaluated, so that it makes no step."""
+        for path, expression in expressions.items():
+            if needs.optimizer not in (None, path):
+                continue
             if _is_path(expression) and scope.resolve(expression) is scope:
                 given = call.argument(function, expression) or call.is_left_out(function, expression)
                 if isinstance(given, ast.Constant) and given.value is None:

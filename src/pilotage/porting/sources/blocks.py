@@ -1,4 +1,4 @@
-"""Blocks whose statements all go: a condition without an else goes too, others get a ``pass``."""
+"""Blocks whose statements all go: a condition goes with them if all its branches do, others get a ``pass``."""
 
 from __future__ import annotations
 
@@ -59,10 +59,12 @@ def _remove_empty_conditions(porting: Porting, source: Source) -> None:
         # A removed statement behind a colon is written as a pass, which goes with the condition.
         written = [edit.start for edit in porting.edits(source) if edit.text.strip() not in ("", "pass")]
         for node in source.nodes if removed else ():
-            if isinstance(node, ast.If) and node not in removed and not node.orelse and set(node.body) <= removed:
+            is_left = isinstance(node, ast.If) and node not in removed
+            if is_left and isinstance(node, ast.If) and {*node.body, *node.orelse} <= removed:
                 start, end = lines_of(source, node)
-                first, last = source.span(node.test)
-                kept = [each for each in written if start <= each < end and not first <= each < last]
+                tests = [source.span(each.test) for each in ast.walk(node) if isinstance(each, ast.If)]
+                kept = [each for each in written if start <= each < end]
+                kept = [each for each in kept if not any(first <= each < last for first, last in tests)]
                 if not kept and not _does_something(node.test):
                     porting.remove(source, node, _RULE)
                     is_changed = True

@@ -126,3 +126,19 @@ for x, y in loader:
 """
     after = ported(script=text)["script"]
     assert "    training_model = pilotage.training(ModelWithLoss(model), optimizer)\n    def step(x, y):" in after
+
+
+def test_none_for_something_else_than_the_optimizer_does_not_mean_that_no_step_is_made():
+    text = f"""
+def train(model, optimizer, loader, weight=None):
+    for x, y in loader:
+{STEP.replace("y)", "y) if weight is None else weight * F.mse_loss(model(x), y)")}
+
+model = nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    train(model, optimizer, loader)
+"""
+    after = ported(script=text)["script"]
+    assert "training_model = pilotage.training(ModelWithLoss(model, None), optimizer)" in after
+    assert "train(model, optimizer, loader, training_model=training_model)" in after
