@@ -101,9 +101,7 @@ class Plan:
         """Plan where the wrapped model is made; limits on gradients can be written where the optimizer is made too."""
         counts = [] if step.accumulation is None else [step.accumulation.count]
         limits = [
-            node
-            for clip in clips_of(step)
-            for node in (*([clip.limit] if clip.limit is not None else []), *clip.conditions)
+            node for clip in clips_of(step) for node in (*([clip.limit] if clip.limit is not None else []), *clip.tests)
         ]
         attempts = (
             [[*counts, *limits], counts] if limits and self.target is not Target.PILOTAGE else [[*counts, *limits]]

@@ -90,10 +90,7 @@ def main():
     train_kwargs = {'batch_size': args.batch_size}
     test_kwargs = {'batch_size': args.test_batch_size}
     if use_accel:
-        accel_kwargs = {'num_workers': 1,
-                        'persistent_workers': True,
-                       'pin_memory': True,
-                       'shuffle': True}
+        accel_kwargs = {'num_workers': 0}
         train_kwargs.update(accel_kwargs)
         test_kwargs.update(accel_kwargs)
 

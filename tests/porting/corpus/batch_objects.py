@@ -20,6 +20,9 @@ class Batch:
         self.premise, self.hypothesis, self.label = premise, hypothesis, label
         self.batch_size = len(label)
 
+    def to(self, device):
+        return Batch(self.premise.to(device), self.hypothesis.to(device), self.label.to(device))
+
 
 class BucketIterator:
     def __init__(self, n, seed):
@@ -71,9 +74,9 @@ for epoch in range(args.epochs):
         model.train(); opt.zero_grad()
 
         iterations += 1
+        batch = batch.to(device)
 
-        # forward pass
-        answer = model(batch)
+        answer = model(batch)  # forward pass
 
         # calculate accuracy of predictions in the current batch
         n_correct += (torch.max(answer, 1)[1].view(batch.label.size()) == batch.label).sum().item()
@@ -96,6 +99,7 @@ for epoch in range(args.epochs):
             n_dev_correct, dev_loss = 0, 0
             with torch.no_grad():
                 for dev_batch_idx, dev_batch in enumerate(dev_iter):
+                     dev_batch = dev_batch.to(device)
                      answer = model(dev_batch)
                      n_dev_correct += (torch.max(answer, 1)[1].view(dev_batch.label.size()) == dev_batch.label).sum().item()
                      dev_loss = criterion(answer, dev_batch.label)

@@ -55,7 +55,7 @@ def normalize_batch(batch):
     # normalize using imagenet mean and std
     mean = batch.new_tensor([0.485, 0.456, 0.406]).view(-1, 1, 1)
     std = batch.new_tensor([0.229, 0.224, 0.225]).view(-1, 1, 1)
-    batch = batch.div_(255.0)
+    batch = batch.div(255.0)
     return (batch - mean) / std
 
 

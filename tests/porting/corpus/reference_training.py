@@ -56,7 +56,7 @@ class MetricLogger:
 
 
 def accuracy(output, target, topk=(1,)):
-    with torch.inference_mode():
+    with torch.no_grad():
         maxk = max(topk)
         _, pred = output.topk(maxk, 1, True, True)
         correct = pred.t().eq(target[None])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.analysis.code.origins import Origin, origins
@@ -12,7 +12,21 @@ from pilotage.porting.analysis.trained import Trained
 from pilotage.porting.analysis.training_calls import CallKind
 from pilotage.porting.project import Project
 
-__all__ = ["Clip", "clips_all", "clips_of"]
+__all__ = ["Clip", "Condition", "clips_all", "clips_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """A condition around a call."""
+
+    place: ast.If
+    is_met: bool
+    """Whether the call is in its body, not in its ``else``."""
+
+    @property
+    def test(self) -> ast.expr:
+        """What is asked."""
+        return self.place.test
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,11 +39,18 @@ class Clip:
     """The parameters whose gradients are clipped."""
 
     limit: ast.expr | None
-    conditions: tuple[ast.expr, ...]
-    """What has to be true for it, from the innermost; without those of the step itself."""
+    conditions: tuple[Condition, ...]
+    """What it depends on, from the innermost; without the conditions of the step itself."""
 
-    is_otherwise: bool
-    """Whether it is in an ``else``."""
+    @property
+    def tests(self) -> tuple[ast.expr, ...]:
+        """What has to be true for it."""
+        return tuple(each.test for each in self.conditions)
+
+    @property
+    def is_otherwise(self) -> bool:
+        """Whether it is in an ``else``."""
+        return any(not each.is_met for each in self.conditions)
 
     def keyword(self, name: str) -> ast.expr | None:
         """An argument that is given by name."""
@@ -37,8 +58,21 @@ class Clip:
 
 
 def clips_of(step: TrainingStep) -> list[Clip]:
-    """The calls of a step that clip, in the order of the script."""
-    return [_clip(step, each.call) for each in step.calls if each.kind is CallKind.CLIP]
+    """What a step clips, in the order of the script; the same in both branches of a condition is one."""
+    found = [_clip(step, each.call) for each in step.calls if each.kind is CallKind.CLIP]
+    if len(found) == 2 and ast.dump(found[0].call) == ast.dump(found[1].call):
+        first, second = ([*each.conditions] for each in found)
+        for branch in first:
+            other = next((each for each in second if each.place is branch.place), None)
+            if other is not None and other.is_met is not branch.is_met:
+                left = [[each for each in own if each.place is not branch.place] for own in (first, second)]
+                if _texts(left[0]) == _texts(left[1]):
+                    return [replace(found[0], conditions=tuple(left[0]))]
+    return found
+
+
+def _texts(conditions: list[Condition]) -> list[tuple[str, bool]]:
+    return [(ast.dump(each.test), each.is_met) for each in conditions]
 
 
 def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tuple[Origin, ...]) -> bool:
@@ -52,8 +86,8 @@ def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tupl
         return True
     if ast.unparse(step.optimizer) in ast.unparse(subject):
         # optimizer.param_groups[0]["params"] are all of them if there is one group.
-        made = [one.node for each in optimizers for one in origins(project, each.source, _parameters(each))]
-        has_groups = any(isinstance(each, ast.List | ast.ListComp) for each in made)
+        groups = [one.node for each in optimizers for one in origins(project, each.source, _parameters(each))]
+        has_groups = any(isinstance(each, ast.List | ast.ListComp) for each in groups)
         is_first = any(isinstance(each, ast.Constant) and each.value == 0 for each in ast.walk(subject))
         return not (has_groups and is_first)
     module = _module_of(subject)
@@ -77,25 +111,16 @@ def _clip(step: TrainingStep, call: ast.Call) -> Clip:
     limit = limit if limit is not None else (call.args[1] if len(call.args) > 1 else None)
     subject = next((each.value for each in call.keywords if each.arg == "parameters"), None)
     subject = subject if subject is not None else (call.args[0] if call.args else None)
-    conditions: list[ast.expr] = []
-    is_otherwise = False
+    conditions: list[Condition] = []
     inner: ast.AST = step.source.statement(call)
     own = {step.condition, step.accumulation.condition if step.accumulation is not None else None}
     for each in step.source.ancestors(inner):
         if each is step.loop or each is step.scope.node:
             break
         if isinstance(each, ast.If) and each not in own:
-            conditions.append(each.test)
-            is_otherwise = is_otherwise or any(other is inner for other in each.orelse)
+            conditions.append(Condition(place=each, is_met=not any(other is inner for other in each.orelse)))
         inner = each
-    return Clip(
-        call=call,
-        is_by_value=is_by_value,
-        subject=subject,
-        limit=limit,
-        conditions=tuple(conditions),
-        is_otherwise=is_otherwise,
-    )
+    return Clip(call=call, is_by_value=is_by_value, subject=subject, limit=limit, conditions=tuple(conditions))
 
 
 def _listed(node: ast.expr) -> ast.expr:

@@ -289,6 +289,8 @@ class _Planning:
     def _parts(self, path: str) -> dict[str, list[ast.expr]] | None:
         """The parts of a batch, such as ``batch["image"]``, if only parts of it are used."""
         found: dict[str, list[ast.expr]] = {}
+        fields: list[ast.expr] = []
+        wholes: list[ast.expr] = []
         for node in self._nodes:
             for each, use, is_written in uses(node):
                 if each != path:
@@ -296,14 +298,23 @@ class _Planning:
                 part = self._source.parents[use]
                 is_part = isinstance(part, ast.Subscript) and part.value is use and isinstance(part.slice, ast.Constant)
                 is_field = (
-                    isinstance(part, ast.Attribute)
-                    and part.attr not in _OF_TENSORS
-                    and not isinstance(self._source.parents[part], ast.Call)
+                    isinstance(part, ast.Attribute) and part.attr not in _OF_TENSORS and not self._is_method(part)
                 )
+                if is_field:
+                    fields.append(use)
                 if is_written or not (is_part or is_field) or not isinstance(part, ast.expr):
-                    return None
+                    wholes.append(use)
+                    continue
                 found.setdefault(self._source.segment(part), []).append(part)
-        return found or None
+        given = [each for each in wholes if isinstance(self._source.parents[each], ast.Call)]
+        if fields and given:
+            raise Refused(self._source, given[0], "object-input", path)
+        return None if wholes else found or None
+
+    def _is_method(self, node: ast.expr) -> bool:
+        """Whether an attribute is called."""
+        parent = self._source.parents[node]
+        return isinstance(parent, ast.Call) and parent.func is node
 
     def _is_random_number(self, path: str) -> bool:
         """Whether a variable is a number that Python or numpy draws, such as the weight of a mixup."""

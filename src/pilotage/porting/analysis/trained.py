@@ -58,9 +58,9 @@ class Trained:
                 continue
             scope = self._project.scope_of(source, each)
             if path in _OWN_PARAMETERS and scope.method_of is not None:
-                made = {site.call for site in self._project.instances(scope.method_of)}
-                self.makers |= made
-                self.modules |= made
+                instances = {site.call for site in self._project.instances(scope.method_of)}
+                self.makers |= instances
+                self.modules |= instances
                 continue
             if scope.resolve(path) is None:
                 continue

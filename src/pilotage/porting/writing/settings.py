@@ -69,7 +69,7 @@ def limit_at(porting: Porting, planned: PlannedStep, site: Site, *, otherwise: s
     clip = clips_of(planned.step)[0]
     if clip.limit is None:
         return None
-    limit, *tests = [setting_at(porting, planned, site, each) for each in (clip.limit, *clip.conditions)]
+    limit, *tests = [setting_at(porting, planned, site, each) for each in (clip.limit, *clip.tests)]
     if limit is None or any(each is None for each in tests):
         return None
     return conditional(limit, [each for each in tests if each is not None], otherwise)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from pilotage.porting.analysis.clips import clips_all, clips_of
@@ -78,3 +80,29 @@ def test_limit_and_conditions_are_read(project):
     assert clip.limit.id == "limit"
     assert len(clip.conditions) == 1
     assert not clip.is_otherwise
+
+
+BOTH = """if scaler is not None:
+        if limit: nn.utils.clip_grad_norm_(model.parameters(), limit)
+        scaler.step(optimizer)
+    else:
+        {other}
+        optimizer.step()
+    """
+
+
+def test_the_same_clipping_in_both_branches_does_not_depend_on_their_condition(project):
+    other = "if limit: nn.utils.clip_grad_norm_(model.parameters(), limit)"
+    text = TEXT.format(clip=BOTH.format(other=other), given="model.parameters()").replace(
+        "    \n    optimizer.step()", ""
+    )
+    (clip,) = clips_of(Plan(project(script=text), Target.PILOTAGE).steps[0].step)
+    assert [ast.unparse(each) for each in clip.tests] == ["limit"]
+
+
+def test_clipping_in_one_branch_depends_on_its_condition(project):
+    text = TEXT.format(clip=BOTH.format(other="pass"), given="model.parameters()").replace(
+        "    \n    optimizer.step()", ""
+    )
+    (clip,) = clips_of(Plan(project(script=text), Target.PILOTAGE).steps[0].step)
+    assert [ast.unparse(each) for each in clip.tests] == ["limit", "scaler is not None"]

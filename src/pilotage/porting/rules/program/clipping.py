@@ -133,12 +133,21 @@ def _is_norm_read(step: TrainingStep, clip: Clip) -> bool:
     return any(path in names for path in reads(step.scope.body))
 
 
+def _is_bound_before(origin: Origin, path: str) -> bool:
+    """Whether a variable has its value when the optimizer is made, if the same scope binds it."""
+    bindings = origin.scope.bindings.get(path, ()) if origin.scope.resolve(path) is origin.scope else ()
+    place = origin.source.place(origin.node)
+    return not bindings or any(isinstance(each, ast.arg) or origin.source.place(each) < place for each in bindings)
+
+
 def _limit_at(porting: Porting, step: TrainingStep, clip: Clip, origin: Origin) -> str | None:
     """The largest norm as it is written where the optimizer is made."""
     assert clip.limit is not None
-    if any(changes_in(step, each) for each in (clip.limit, *clip.conditions)):
+    if any(changes_in(step, each) for each in (clip.limit, *clip.tests)):
         return None
-    nodes = (clip.limit, *clip.conditions)
+    nodes = (clip.limit, *clip.tests)
+    if not all(_is_bound_before(origin, path) for node in nodes for path in reads(node)):
+        return None
     limit, *tests = [setting_in(porting, step, each, origin.source, origin.scope) for each in nodes]
     if limit is None or any(each is None for each in tests):
         return None
