@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
+from pilotage.capture.stand_ins import StandIns
 from pilotage.torch_private import DisableTorchFunctionSubclass, backward_hooks
 
 
@@ -28,6 +29,11 @@ class Skeleton:
         for own, original in zip(self._module.modules(), module.modules(), strict=True):
             own.training = modes.get(original, original.training)
         self._original = module
+
+    def stand_ins(self, tensors: Mapping[str, Tensor]) -> StandIns:
+        """Puts these parameters and buffers in the place of the module's own, which a loss function may refer to."""
+        state = _state(self._module)
+        return StandIns({id(state[name]): tensor for name, tensor in tensors.items()})
 
     def filled(self, tensors: Mapping[str, Tensor], convert: Callable[[Tensor], Tensor]) -> nn.Module:
         """A module with these parameters and buffers; ``convert`` moves its other tensors."""

@@ -107,7 +107,8 @@ class Reference:
             for name, tensor in start.parameters.items()
         }
         first = {name: convert(tensor) for name, tensor in next(iter(start.buffers.values())).items()}
-        module = self.skeleton.filled({**leaves, **first}, convert)
+        tensors = {**leaves, **first}
+        module = self.skeleton.filled(tensors, convert)
         buffers = {
             replica: {name: convert(tensor) for name, tensor in held.items()} for replica, held in start.buffers.items()
         }
@@ -118,7 +119,7 @@ class Reference:
             for replica in range(self.batching.replicas)
         ]
         outcome = Outcome()
-        with self._undisturbed(start) as draws, self.around_forward(module):
+        with self._undisturbed(start) as draws, self.around_forward(module), self.skeleton.stand_ins(tensors):
             for number, (replica, position) in enumerate(order):
                 inputs = _converted(batches[position], convert)
                 with draws.of_replica(replica):

@@ -12,7 +12,7 @@ from pilotage.capture.attributes import AttributeWatch
 from pilotage.capture.constant_outputs import constant_outputs
 from pilotage.capture.functions.patched_modules import patched_modules
 from pilotage.capture.model import Model, refuse_unequal_buffers
-from pilotage.capture.module_state import refuse_overlaps
+from pilotage.capture.module_state import refuse_outside_views, refuse_overlaps
 from pilotage.capture.saved_buffers import is_written_too_early
 from pilotage.capture.steps import (
     ForwardBackward,
@@ -104,6 +104,7 @@ def capture(request: Request) -> Program:
     written_buffers = _written_buffers(steps[first], traces[first])
     if _promises_equal_buffers(request):
         refuse_unequal_buffers(written_buffers)
+    refuse_outside_views(request.module, {*model.layout.trained, *written_buffers}, traces[first].graph)
     return Program(
         layout=model.layout,
         computations={

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from pilotage.capture.constant_outputs import DataFlow
 from pilotage.capture.loss.dropped_work import DroppedWork
 from pilotage.capture.module_state import ModuleTables, replaced
+from pilotage.capture.stand_ins import StandIns
 from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.graphs.origins import enter_stage
 from pilotage.program.layout import StateLayout
@@ -100,11 +101,12 @@ class Model:
         self._hook_up(leaves)
         held = dict(zip(self.layout.buffers, buffers, strict=True))
         before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
-        tables = ModuleTables(self.module)
+        tables, instead = ModuleTables(self.module), self._instead({**leaves, **held})
         try:
             with _in_modes(self.modes):
-                tables.put(self._instead({**leaves, **held}))
-                yield leaves
+                tables.put(instead)
+                with StandIns(instead):
+                    yield leaves
                 tables.refuse_growth_and_loss()
                 self._refuse_replaced_parameters(leaves)
                 self._write_back_reassigned(held)

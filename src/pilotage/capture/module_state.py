@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.fx import GraphModule
 
 from pilotage.errors import CaptureError
 from pilotage.program.layout import StateLayout
@@ -106,6 +107,21 @@ def refuse_overlaps(module: nn.Module, layout: StateLayout) -> None:
                     f"'{one}' and '{other}' are two tensors in the same memory, as after an assignment to .data. The "
                     "device stores each tensor separately, so training would make them diverge. Assign the parameter "
                     f"instead, model.{other} = model.{one}, or give one of them its own memory with clone()."
+                )
+
+
+def refuse_outside_views(module: nn.Module, changing: Collection[str], graph: GraphModule) -> None:
+    """Raise if a graph uses memory of a tensor that training changes as a constant, such as ``weight.data``."""
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    owners = _by_storage({name: tensor for name, tensor in state.items() if name in changing})
+    for node in graph.graph.nodes:
+        constant = getattr(graph, str(node.target), None) if node.op == "get_attr" else None
+        if isinstance(constant, Tensor) and constant.layout is torch.strided and constant.numel():
+            for name in owners.get(storage_address(constant.untyped_storage()), ()):
+                raise CaptureError(
+                    f"A tensor that shares memory with '{name}' and is kept outside of the module, such as {name}.data "
+                    "or a slice of it, is used in forward or in the loss. The device stores the parameter separately, "
+                    "so training would not reach that tensor. Read it from the module where it is used."
                 )
 
 
