@@ -1,15 +1,17 @@
 """The Python values that a module reads, compared with those that were captured.
 
 These are the plain attributes of all parts, what is in attributes that are lists, dictionaries, sets or plain objects,
-and the numbers and words that forward and functions such as a loss read from global variables and closures.
+and what forward and functions such as a loss read from global variables and closures: numbers, words, tensors, and
+small containers of these.
 """
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from torch import Tensor, nn
@@ -117,18 +119,41 @@ def _outside(parts: Iterator[nn.Module]) -> Iterator[tuple[str, str, Callable[[]
     functions: dict[int, FunctionType] = {}
     for part in parts:
         own = [] if is_torchs(part) else [type(part).forward, *vars(part).values()]
-        plain = (inspect.unwrap(each) for each in own if isinstance(each, FunctionType))
-        functions |= {id(each): each for each in plain if isinstance(each, FunctionType)}
+        for each in own:
+            _collect(each, functions)
         if not is_torchs(part):
             yield "forward", type(part).__name__, _attribute(type(part), "forward")
     for function in functions.values():
         owner, table = function.__qualname__, function.__globals__
-        for name in function.__code__.co_names:
-            if _is_plain(table.get(name, _MISSING)):
+        for name in _global_names(function.__code__):
+            if _is_followed(table.get(name, _MISSING)):
                 yield name, owner, _global(table, name)
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if _is_plain(_content(cell)):
+        for name, cell in _cells(function):
+            if _is_followed(_content(cell)):
                 yield name, owner, _closed(cell)
+
+
+def _collect(value: Any, functions: dict[int, FunctionType]) -> None:
+    """Add a function and those that it calls, as far as they are written in the same module or closed over."""
+    function = inspect.unwrap(value) if isinstance(value, FunctionType) else None
+    if not isinstance(function, FunctionType) or id(function) in functions:
+        return
+    functions[id(function)] = function
+    table = function.__globals__
+    called = [table.get(name) for name in _global_names(function.__code__)]
+    for each in [*called, *(_content(cell) for _, cell in _cells(function))]:
+        if getattr(each, "__globals__", None) is table:
+            _collect(each, functions)
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """The global variables that a function reads, and what is written inside of it, such as a generator."""
+    own = {each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return own.union(*(_global_names(each) for each in code.co_consts if isinstance(each, CodeType)))
+
+
+def _cells(function: FunctionType) -> Iterator[tuple[str, CellType]]:
+    return zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
 
 
 def _attribute(owner: type, name: str) -> Callable[[], Any]:
@@ -136,11 +161,11 @@ def _attribute(owner: type, name: str) -> Callable[[], Any]:
 
 
 def _global(table: Mapping[str, Any], name: str) -> Callable[[], Any]:
-    return lambda: table.get(name, _MISSING)
+    return lambda: _kept(table.get(name, _MISSING))
 
 
 def _closed(cell: CellType) -> Callable[[], Any]:
-    return lambda: _content(cell)
+    return lambda: _kept(_content(cell))
 
 
 def _content(cell: CellType) -> Any:
@@ -150,13 +175,24 @@ def _content(cell: CellType) -> Any:
         return _MISSING
 
 
+def _is_followed(value: Any) -> bool:
+    if type(value) in (list, set, dict) and len(value) <= _LARGEST:
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return _is_plain(value)
+
+
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, str))
+    return isinstance(value, (bool, int, float, str, Tensor))
+
+
+def _kept(value: Any) -> Any:
+    """The value, or a copy of a container, which may be filled otherwise later."""
+    return value.copy() if type(value) in (list, set, dict) else value
 
 
 def _equal(before: Any, after: Any) -> bool:
     try:
-        return bool(before == after)
+        return before is after or bool(before == after)
     except Exception:
         return False
 

@@ -8,6 +8,11 @@ from torch import nn
 from pilotage.runtime.following.attributes import Attributes
 
 LEVEL = 1
+SCALE = 1.0
+WEIGHTS = torch.ones(2)
+TABLE = {"share": 0.5}
+loss = torch.zeros(())
+"""The name of an attribute that `Reader` reads, too."""
 
 
 class Config:
@@ -70,6 +75,38 @@ def test_a_global_number_that_forward_reads_is_compared(monkeypatch):
     monkeypatch.setitem(globals(), "LEVEL", 7)
     (changed,) = attributes.changed()
     assert (changed.name, changed.owner, changed.text) == ("LEVEL", "Part.forward", "from 1 to 7")
+
+
+def scaled(x):
+    return SCALE * x
+
+
+class Reader(nn.Module):
+    def forward(self, x):
+        return sum(TABLE["share"] * scaled(each) * WEIGHTS for each in x.loss)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("WEIGHTS", torch.zeros(2)), ("TABLE", {"share": 0.1}), ("SCALE", 2.0)], ids=str
+)
+def test_what_functions_and_generators_read_is_compared(monkeypatch, name, value):
+    attributes = Attributes(Reader())
+    assert not attributes.differ()
+    monkeypatch.setitem(globals(), name, value)
+    assert attributes.differ()
+    assert [changed.name for changed in attributes.changed()] == [name]
+
+
+def test_a_dictionary_that_is_filled_otherwise_is_a_change(monkeypatch):
+    attributes = Attributes(Reader())
+    monkeypatch.setitem(TABLE, "share", 0.9)
+    assert [changed.name for changed in attributes.changed()] == ["TABLE"]
+
+
+def test_a_global_variable_with_the_name_of_an_attribute_is_not_compared(monkeypatch):
+    attributes = Attributes(Reader())
+    monkeypatch.setitem(globals(), "loss", torch.ones(()))
+    assert not attributes.differ()
 
 
 def test_equal_values_in_other_objects_are_no_change():
