@@ -85,7 +85,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'pilotage' has no attribute {name!r}")
+        from pilotage.options.suggestions import did_you_mean
+
+        hint = "" if name.startswith("_") else did_you_mean(name, _HOMES)
+        raise AttributeError(f"module 'pilotage' has no attribute {name!r}.{hint}".rstrip("."))
     with _torch_needed_by(f"pilotage.{name}", distribution="pilotage"):
         return getattr(importlib.import_module(_HOMES[name]), name)
 

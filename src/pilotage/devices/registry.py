@@ -12,6 +12,7 @@ from pilotage.devices.hpu import HpuBackend
 from pilotage.errors import OptionError
 from pilotage.options import environment
 from pilotage.options.choices import Tier
+from pilotage.options.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def _named(name: str, asked_by: str) -> Backend:
     known = backends()
     backend = known.get(name.lower())
     if backend is None:
-        raise OptionError(f"No backend named {name!r} ({asked_by}). Choose one of: {', '.join(known)}.")
+        hint = did_you_mean(name, known)
+        raise OptionError(f"No backend named {name!r} ({asked_by}).{hint} Choose one of: {', '.join(known)}.")
     if (problem := backend.problem()) is not None:
         raise OptionError(f"{asked_by} is {name!r}, but {problem}. Choose one of: {', '.join(_usable())}.")
     return backend
@@ -86,6 +88,6 @@ def _tier_of_environment() -> Tier | None:
     try:
         return Tier(name.lower())
     except ValueError:
-        raise OptionError(
-            f"PILOTAGE_TIER is {name!r}. Choose one of: {', '.join(tier.value for tier in Tier)}."
-        ) from None
+        known = [tier.value for tier in Tier]
+        hint = did_you_mean(name, known)
+        raise OptionError(f"PILOTAGE_TIER is {name!r}.{hint} Choose one of: {', '.join(known)}.") from None

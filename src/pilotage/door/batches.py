@@ -13,10 +13,12 @@ from torch.utils.data import DataLoader
 from pilotage.data.combine import concatenate
 from pilotage.data.reading_ahead import read_ahead
 from pilotage.door.compiled_model import CompiledModel
+from pilotage.door.keywords import suggesting
 from pilotage.door.padding import Padding
 from pilotage.errors import OptionError
 
 
+@suggesting
 def batches(
     loader: Iterable[Any],
     step: CompiledModel,

@@ -9,6 +9,23 @@ from typing import ParamSpec, TypeVar
 
 from pilotage.options.suggestions import did_you_mean
 
+_ELSEWHERE = {
+    "accelerator": "backend",
+    "accumulate_grad_batches": "gradient_accumulation",
+    "accumulation_steps": "gradient_accumulation",
+    "callbacks": "listeners",
+    "criterion": "loss",
+    "device": "backend",
+    "devices": "cards",
+    "gradient_accumulation_steps": "gradient_accumulation",
+    "gradient_clip_val": "clip_grad_norm",
+    "loss_fn": "loss",
+    "loss_function": "loss",
+    "max_grad_norm": "clip_grad_norm",
+    "steps_per_execution": "device_iterations",
+}
+"""What other libraries call an argument."""
+
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -22,8 +39,10 @@ def suggesting(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, 
     def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         for name in kwargs:
             if name not in parameters:
+                meant = _ELSEWHERE.get(name)
+                hint = f" Did you mean {meant}?" if meant in parameters else did_you_mean(name, known)
                 raise TypeError(
-                    f"{function.__name__}() got an unexpected keyword argument {name!r}.{did_you_mean(name, known)} "
+                    f"{function.__name__}() got an unexpected keyword argument {name!r}.{hint} "
                     f"The arguments are: {', '.join(known)}."
                 )
         return function(*args, **kwargs)

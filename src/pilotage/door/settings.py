@@ -99,8 +99,10 @@ def _named(choices: type[Enum], chosen: object, option: str) -> Enum:
     try:
         return choices(chosen)
     except ValueError:
-        names = ", ".join(repr(choice.value) for choice in choices)
-        raise OptionError(f"{option} is {chosen!r}. Choose one of: {names}.") from None
+        known = [str(choice.value) for choice in choices]
+        hint = did_you_mean(chosen, known) if isinstance(chosen, str) else ""
+        names = ", ".join(map(repr, known))
+        raise OptionError(f"{option} is {chosen!r}.{hint} Choose one of: {names}.") from None
 
 
 def _names(given: Sequence[str] | None, option: str) -> tuple[str, ...] | None:

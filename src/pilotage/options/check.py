@@ -7,6 +7,7 @@ from enum import Enum
 
 from pilotage.errors import OptionError
 from pilotage.options import environment
+from pilotage.options.suggestions import did_you_mean
 
 FIRST, OFF = "first", "off"
 
@@ -44,7 +45,8 @@ class Check:
         try:
             reaction = OnMismatch(on_mismatch)
         except ValueError:
-            raise OptionError(f"on_mismatch is {on_mismatch!r}. Choose one of: 'raise', 'warn'.") from None
+            hint = did_you_mean(str(on_mismatch), (each.value for each in OnMismatch))
+            raise OptionError(f"on_mismatch is {on_mismatch!r}.{hint} Choose one of: 'raise', 'warn'.") from None
         if value is None:
             return cls(on_mismatch=reaction)
         if value == OFF:
@@ -53,7 +55,8 @@ class Check:
             return cls(is_explicit=True, on_mismatch=reaction)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return cls(period=value, is_explicit=True, on_mismatch=reaction)
+        hint = did_you_mean(value, (FIRST, OFF)) if isinstance(value, str) else ""
         raise OptionError(
-            f"{option} is {value!r}. Choose 'first' to compare the first call with "
+            f"{option} is {value!r}.{hint} Choose 'first' to compare the first call with "
             "eager PyTorch, 'off', or a whole number n to compare every n calls."
         )

@@ -60,7 +60,10 @@ class _Pairs:
                 yield from self._tensors(name)
             case Constant(), Constant():
                 if type(expected.value) is not type(given.value) or expected != given:
-                    yield f"Value mismatch for {name}: expected {expected.value} but got {given.value}."
+                    yield (
+                        f"Value mismatch for {name}: expected {expected.value} but got {given.value}."
+                        f"{_advice(expected.value, given.value)}"
+                    )
             case Table(), Table() if expected.keys != given.keys:
                 yield _keys(name, expected, given)
             case Table(), Table():
@@ -113,3 +116,9 @@ def _kind(structure: Structure) -> str:
             return type(structure.template).__name__
         case _:
             return structure.kind.__name__
+
+
+def _advice(expected: object, given: object) -> str:
+    """What to do about a number that changes from call to call."""
+    is_number = type(expected) is type(given) and isinstance(given, (int, float)) and not isinstance(given, bool)
+    return f" Pass a number that changes from call to call as a tensor: torch.tensor({given})." if is_number else ""

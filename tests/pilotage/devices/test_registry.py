@@ -63,9 +63,11 @@ def test_an_absent_gaudi_is_refused_with_an_explanation(monkeypatch):
         choose("hpu")
 
 
-@pytest.mark.parametrize("asked", ["tpu", "", "cpu "])
-def test_an_unknown_backend_is_refused_with_those_that_are_known(asked):
-    with pytest.raises(OptionError, match=r"No backend named .*\(the backend option\). Choose one of: cuda, hpu, cpu"):
+@pytest.mark.parametrize(("asked", "hint"), [("tpu", ""), ("", ""), ("cpu ", r" Did you mean cpu\?")])
+def test_an_unknown_backend_is_refused_with_those_that_are_known(asked, hint):
+    with pytest.raises(
+        OptionError, match=rf"No backend named .*\(the backend option\)\.{hint} Choose one of: cuda, hpu, cpu"
+    ):
         choose(asked)
 
 

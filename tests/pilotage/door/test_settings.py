@@ -37,6 +37,21 @@ def test_an_invalid_string_is_refused_with_the_valid_ones(option, choices):
         execution(**{option: "nonsense"})
 
 
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"outputs": "fianl"}, "final"),
+        ({"tier": "compile"}, "compiled"),
+        ({"recomputation": "mark"}, "marked"),
+        ({"check": "frist"}, "first"),
+        ({"on_mismatch": "raises"}, "raise"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(options, meant):
+    with pytest.raises(OptionError, match=rf"Did you mean {meant}\? Choose"):
+        execution(**options)
+
+
 def test_batching_and_files_are_converted():
     options = execution(device_iterations=3, replicas=2, cache_directory="code", cards=["cpu"], anchors=["loss"])
     assert (options.batching.device_iterations, options.batching.replicas) == (3, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import dataclasses
 import inspect
@@ -10,7 +9,6 @@ import pickle
 import pydoc
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -286,6 +284,24 @@ def test_an_unknown_option_is_answered_with_the_one_that_was_probably_meant():
         pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), bananas=2)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("criterion", "loss"), ("max_grad_norm", "clip_grad_norm"), ("accumulation_steps", "gradient_accumulation")],
+)
+def test_the_names_of_other_libraries_are_answered_with_ours(given, meant):
+    model = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=rf"argument '{given}'\. Did you mean {meant}\?"):
+        pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), **{given: None})
+
+
+def test_a_misspelt_name_of_the_package_or_of_batches_is_answered():
+    with pytest.raises(AttributeError, match=r"no attribute 'train'\. Did you mean training\?"):
+        pilotage.train  # noqa: B018
+    step = pilotage.inference(nn.Linear(2, 2))
+    with pytest.raises(TypeError, match=r"argument 'bucket'\. Did you mean buckets\?"):
+        pilotage.batches([], step, bucket=[8])
+
+
 def test_recomputation_and_locations_reach_the_program():
     model = nn.Linear(2, 2)
     optimizer = torch.optim.Adam(model.parameters())
@@ -293,29 +309,3 @@ def test_recomputation_and_locations_reach_the_program():
     step(torch.ones(2, 2), torch.ones(2, 2))
     assert step._executor.execution.recomputation is Recomputation.NONE
     assert step._executor.execution.locations == pilotage.Locations(optimizer=1)
-
-
-SOURCES = Path(pilotage.__file__).parent
-APART = ("cli", "porting", "prediction", "profiling", "proof", "reports", "monitoring")
-"""Parts that know the drop-ins by name, beside this door."""
-RULE_OF_THE_DROP_IN = "capture/loss/called.py"
-
-
-def texts_of(path: Path) -> list[str]:
-    """The strings of a module that are not docstrings."""
-    tree = ast.parse(path.read_text())
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return [node.value for node in constants if id(node) not in alone]
-
-
-def test_no_message_at_this_door_mentions_a_drop_in():
-    found = [
-        (str(path.relative_to(SOURCES)), text)
-        for path in SOURCES.rglob("*.py")
-        if path.relative_to(SOURCES).parts[0] not in APART
-        for text in texts_of(path)
-        if "poptorch" in text.lower() and "poptorch::" not in text and text != "POPTORCH_"
-    ]
-    assert {place for place, _ in found} == {RULE_OF_THE_DROP_IN, "options/environment.py"}
-    assert all("ipuHardwareIsAvailable" in text for place, text in found if place == "options/environment.py")
