@@ -27,6 +27,7 @@ BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {
     "README.md": "tests/project/test_readme.py",
     "docs/custom-operators.md": "tests/project/test_custom_operators_page.py",
+    "docs/libraries.md": "tests/documents/test_libraries_page.py",
     "docs/porting-rules.md": "tests/tools/test_porting_rules.py",
 }
 """Pages whose blocks another test runs."""

@@ -33,6 +33,64 @@ def llama():
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, num_key_value_heads=2, vocab_size=40))
 
 
+def bert():
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.BertConfig(**sizes, vocab_size=40, max_position_embeddings=16, num_labels=3)
+    return transformers.BertForSequenceClassification(config)
+
+
+def t5():
+    torch.manual_seed(0)
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 40}
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(**sizes, decoder_start_token_id=0))
+
+
+def mixtral():
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.MixtralConfig(**sizes, num_key_value_heads=2, vocab_size=40, num_local_experts=2)
+    return transformers.MixtralForCausalLM(config)
+
+
+def tokens_and_labels(model):
+    tokens = torch.randint(0, 40, (3, 10))
+    labels = torch.randint(0, 3, (3,)) if isinstance(model, transformers.BertForSequenceClassification) else tokens
+    return {"input_ids": tokens, "labels": labels}
+
+
+@pytest.mark.parametrize("make", [gpt2, llama, bert, t5])
+def test_a_model_trains_as_it_is_with_dropout_and_agrees(make):
+    model = make()
+    theirs = copy.deepcopy(model)
+    optimizers = [torch.optim.AdamW(each.parameters(), lr=0.01) for each in (theirs, model)]
+    step = pilotage.training(model, optimizers[1], tier="graph", check="first")
+    for number in range(3):
+        torch.manual_seed(number)
+        batch = tokens_and_labels(model)
+        state = torch.get_rng_state()
+        optimizers[0].zero_grad()
+        expected = theirs(**batch).loss
+        expected.backward()
+        optimizers[0].step()
+        torch.set_rng_state(state)
+        torch.testing.assert_close(step(**batch).loss, expected.detach(), rtol=1e-4, atol=1e-5)
+    for one, other in zip(model.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("make", [gpt2, llama, bert, t5])
+def test_a_model_reaches_compiled_code(make, tmp_path):
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    step = pilotage.training(model, optimizer, tier="compiled", cache_directory=tmp_path, check="first")
+    first = step(**tokens_and_labels(model)).loss
+    assert first.isfinite()
+    assert step.record.latest_tier == "compiled"
+
+
 def samples(count=10):
     generator = torch.Generator().manual_seed(1)
     rows = [torch.randint(0, 40, (12,), generator=generator) for _ in range(count)]
@@ -79,33 +137,15 @@ def test_what_the_trainer_cannot_do_is_refused(tmp_path, changed, reason):
         Trainer(model=gpt2(), args=arguments(tmp_path, **changed), train_dataset=samples())
 
 
-def test_a_decoder_trains_as_it_is_and_its_cache_is_left_out():
-    model = llama()
-    theirs = copy.deepcopy(model)
-    optimizers = [torch.optim.AdamW(each.parameters(), lr=0.01) for each in (theirs, model)]
-    step = pilotage.training(model, optimizers[1], tier="graph", check="first")
-    for _ in range(2):
-        torch.manual_seed(5)
-        tokens = torch.randint(0, 40, (3, 10))
-        state = torch.get_rng_state()
-        optimizers[0].zero_grad()
-        expected = theirs(input_ids=tokens, labels=tokens)
-        assert isinstance(expected.past_key_values, transformers.DynamicCache)
-        expected.loss.backward()
-        optimizers[0].step()
-        torch.set_rng_state(state)
-        outputs = step(input_ids=tokens, labels=tokens)
-        assert outputs.past_key_values is None
-        torch.testing.assert_close(outputs.loss, expected.loss.detach(), rtol=1e-4, atol=1e-5)
-    for one, other in zip(model.parameters(), theirs.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+def test_the_cache_of_a_decoder_is_left_out():
+    model, tokens = llama(), torch.randint(0, 40, (3, 10))
+    assert isinstance(model(input_ids=tokens, labels=tokens).past_key_values, transformers.DynamicCache)
+    step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), tier="graph")
+    assert step(input_ids=tokens, labels=tokens).past_key_values is None
 
 
 def test_routing_by_values_is_captured_or_refused_with_its_line():
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = transformers.MixtralConfig(**sizes, num_key_value_heads=2, vocab_size=40, num_local_experts=2)
-    model = transformers.MixtralForCausalLM(config)
+    model = mixtral()
     tokens = torch.randint(0, 40, (2, 6))
     step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), tier="graph", check="first")
     refusals = []
