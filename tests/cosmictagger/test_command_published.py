@@ -209,7 +209,7 @@ def test_five_runs_at_once_of_the_habana_port(launch, tmp_path):
 def commands_of(page):
     """The commands in a page's code blocks, with continued lines joined, and the commands in its tables."""
     text = (ROOT / "docs" / page).read_text()
-    blocks = re.findall(r"```(?:bash)?\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"^```(?:bash|sh)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = [line.partition("  #")[0].strip() for block in blocks for line in block.replace("\\\n", " ").split("\n")]
     lines += re.findall(r"\| `((?:srun|torchrun|mpirun|mpiexec|poprun) [^`]*)`", text)
     wanted = ("cosmictagger ", "python bin/exec.py ", "mpirun ", "poprun ", "srun ", "torchrun ", "mpiexec ")
@@ -224,6 +224,7 @@ PAGES = (
     "cosmictagger-popdist.md",
     "cosmictagger-slurm.md",
     "cosmictagger-tensorflow.md",
+    "start/physics.md",
 )
 COMMANDS = [(page, command) for page in PAGES for command in commands_of(page)]
 
