@@ -34,7 +34,7 @@ class Layers(nn.Module):
         return x
 
 def data(calls, accumulation, instances):
-    # For each call, so many micro-batches of 4 samples in each of the instances.
+    # For each call, the micro-batches of 4 samples of each instance.
     generator = torch.Generator().manual_seed(4)
     shape = (calls, accumulation, instances, 4)
     return torch.randn(*shape, 6, generator=generator), torch.randint(6, shape, generator=generator)

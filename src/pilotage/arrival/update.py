@@ -1,4 +1,4 @@
-"""One update by the optimizer's own rule: torch's implementation where there is one, else the published formula.
+"""One update by the optimizer's own rule: torch's implementation if it has one, otherwise the published formula.
 
 Written apart from the rules of `pilotage.optim`, so that a mistake in either shows as a difference.
 """

@@ -55,7 +55,7 @@ class HpuBackend:
             # Before anything else: looking for other problems would start the emulated device.
             return "habana_frameworks is the drop-in that emulates the card"
         try:
-            # The vendor's media loader alone also creates a package habana_frameworks, without the bridge.
+            # The vendor's media loader also creates a package habana_frameworks, without the bridge.
             if not _is_found(_PACKAGE):
                 return f"{_PACKAGE} is not installed"
             importlib.import_module(_BRIDGE)

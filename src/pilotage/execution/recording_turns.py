@@ -1,7 +1,7 @@
 """Excludes other calls while a CUDA graph is recorded.
 
 Another thread that allocates, copies or synchronises on the card would invalidate the recording. So calls run
-concurrently, and a recording runs alone.
+concurrently, and nothing runs beside a recording.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ FAILING = {
     "infinity minus infinity": (lambda x: x - x, float("inf"), "sub"),
     "zero times infinity": (lambda x: x * 0, float("inf"), "mul"),
     "root of a negative number": (torch.sqrt, -1.0, "sqrt"),
-    "comparison with what is no number": (lambda x: x > 0, float("nan"), "gt"),
+    "comparison with NaN": (lambda x: x > 0, float("nan"), "gt"),
 }
 
 

@@ -26,7 +26,7 @@ class GraphcoreDevice:
         return {TIER: str(tier)}
 
     def join(self, run: Run) -> Processes:
-        """Connect to the other instances, if any: through PopDist where poprun started them, else by gloo alone."""
+        """Connect to the other instances, if any: through PopDist where poprun started them, otherwise by gloo."""
         import torch.distributed as dist
 
         import pilotage

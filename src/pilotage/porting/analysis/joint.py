@@ -241,7 +241,7 @@ class _Planning:
             raise Refused(self._source, node, "changing-value", path)
 
     def _refuse_python_data(self, path: str, node: ast.expr) -> None:
-        """What a tensor is made from in the step is no tensor, and each value would be another program."""
+        """A tensor that the step makes from Python values would need another program for each of them."""
         for each in self._source.ancestors(node):
             if isinstance(each, ast.stmt):
                 return

@@ -11,7 +11,7 @@ _BINS = 24
 
 
 def fullest_tile(total: int, tiles: Tiles) -> int:
-    """The bytes of the fullest tile, if a program needs so many on all of them together."""
+    """The bytes of the fullest tile, if a program needs ``total`` bytes on all of them together."""
     return round(total / tiles.count * tiles.imbalance)
 
 

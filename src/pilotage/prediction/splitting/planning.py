@@ -131,7 +131,7 @@ def _score(prediction: Prediction) -> tuple[float, float]:
 
 
 def _needed(prediction: Prediction, bytes_: float) -> float:
-    """What a stage with so many bytes of tensors needs, code included."""
+    """The bytes that a stage needs for its tensors and its code."""
     tiles = prediction.model.tiles
     if tiles is None:
         return bytes_ + prediction.model.memory.workspace_bytes

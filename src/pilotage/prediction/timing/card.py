@@ -18,7 +18,7 @@ from pilotage.prediction.trace.work import Convolution, Product, Work, WorkKind
 __all__ = ["card_cost"]
 
 _CHUNK, _BLOCKS, _TENSORS = 65536, 320, 48
-"""A kernel on lists handles at most so many chunks of so many elements, of at most so many tensors."""
+"""The elements of a chunk, and the most chunks and tensors that one kernel on lists handles."""
 
 _MOST_ROWS = 65536
 """With more rows, the backward pass of a layer normalisation divides them among processors."""

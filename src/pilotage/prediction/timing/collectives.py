@@ -10,7 +10,7 @@ __all__ = ["sum_seconds"]
 
 
 def sum_seconds(bytes_: int, replicas: int, link: Link) -> float:
-    """The time to sum so many bytes over replicas on a ring; the slowest link decides."""
+    """The time to sum some bytes over replicas on a ring; the slowest link decides."""
     if replicas < 2:
         return 0.0
     is_far = link.group and replicas > link.group

@@ -51,7 +51,7 @@ def train(config):
         for signal, levels in loader:
             _, loss = training(signal, levels)
             call += 1
-            # An epoch is over after so many calls of the program.
+            # The program is called this many times in an epoch.
             epoch = call // config.steps_per_epoch
             if epoch >= config.decay_from_epoch and call % config.steps_per_epoch == 0:
                 scheduler.step()

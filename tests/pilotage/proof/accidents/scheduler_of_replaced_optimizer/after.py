@@ -1,4 +1,4 @@
-"""Classifies leaves by eight measurements; weight decay is switched on for the weights alone."""
+"""Classifies leaves by eight measurements; weight decay is switched on only for the weights."""
 
 import argparse
 
