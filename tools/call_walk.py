@@ -1,8 +1,9 @@
 """Print the functions of ours that first and later calls go through, of PopTorch's wrapper and of the public door.
 
 ``python tools/call_walk.py`` prints the walks; ``--write`` puts them into ARCHITECTURE.md, under "The walk of a call",
-the long ones of first calls with numbers in place of names. Functions that are entered more than once have their
-count, and those that only forward their arguments to another one of ours have an arrow.
+the long ones of first calls with numbers in place of names. Every function of ours counts, however small: methods,
+properties, functions inside of others. Those that are entered more than once count once and have their number of
+times, and those that only forward their arguments to another one of ours have an arrow.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ PAGE = ROOT / "ARCHITECTURE.md"
 BEGIN, END = "<!-- walk of a call: begin -->", "<!-- walk of a call: end -->"
 SOURCES = (ROOT / "src", ROOT / "dropins/src")
 WIDTH = 116
-UNNAMED = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>", "<module>"})
+INSIDE = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<module>"})
+"""Frames that belong to the function around them, or to an import."""
 
 
 @dataclass
@@ -82,7 +84,7 @@ class Walk:
 
 
 def _is_ours(code: CodeType) -> bool:
-    return code.co_name not in UNNAMED and "<locals>" not in code.co_qualname and _shown(code.co_filename) != ""
+    return code.co_name not in INSIDE and _shown(code.co_filename) != ""
 
 
 @cache

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from pilotage.program.graphs.origins import in_scope as in_scope
     from pilotage.program.graphs.origins import scoped_name as scoped_name
     from pilotage.program.graphs.tracebacks import ShortTracebacks as ShortTracebacks
+    from pilotage.program.graphs.tracebacks import shorten as shorten
     from pilotage.program.layout import Slot as Slot
     from pilotage.program.program import Program as Program
     from pilotage.program.specification import TensorSpec as TensorSpec
@@ -169,7 +170,7 @@ _NAMES = {
     "pilotage.runtime.host_steps": "HostSteps is_given_to_a_program",
     "pilotage.runtime.optimizer_state": "OptimizerState",
     "pilotage.runtime.stored": "StoredModel",
-    "pilotage.program.graphs.tracebacks": "ShortTracebacks",
+    "pilotage.program.graphs.tracebacks": "ShortTracebacks shorten",
     "pilotage.execution.timing": "CallTimes",
     "pilotage.arrival.silence": "is_silent",
     "pilotage.turns": "Turn",

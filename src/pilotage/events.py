@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +83,20 @@ class TierChanged:
 
 Event: TypeAlias = BackendChosen | CompilationProgress | StepsRun | Warned | Noted | Checked | TierChanged
 Listener: TypeAlias = Callable[[Event], None]
+
+
+_Listener = TypeVar("_Listener", bound=Listener)
+
+
+def between_calls(listener: _Listener) -> _Listener:
+    """Mark a listener that has no use for `StepsRun`, so that a call does not have to call it."""
+    listener.hears_calls = False  # type: ignore[attr-defined]
+    return listener
+
+
+def hears_calls(listener: Listener) -> bool:
+    """Whether a listener gets a `StepsRun` after each call; all do unless they are marked."""
+    return bool(getattr(listener, "hears_calls", True))
 
 
 def tell_all(listeners: Sequence[Listener], event: Event) -> None:

@@ -10,12 +10,13 @@ import logging
 import sys
 from typing import TextIO
 
-from pilotage.events import BackendChosen, Checked, Event, Noted, TierChanged, Warned
+from pilotage.events import BackendChosen, Checked, Event, Noted, TierChanged, Warned, between_calls
 from pilotage.options import environment
 
 logger = logging.getLogger("pilotage")
 
 
+@between_calls
 def log_event(event: Event) -> None:
     """A listener that logs the choice of device, tier changes, warnings and notes."""
     match event:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
-from pilotage.events import BackendChosen, CompilationProgress, StepsRun, Warned
+from pilotage.events import BackendChosen, CompilationProgress, StepsRun, Warned, between_calls
 
 
 class Network(nn.Module):
@@ -53,6 +53,22 @@ def test_listeners_get_the_chosen_device_and_every_call():
     runs = [event for event in events if isinstance(event, StepsRun)]
     assert [(run.device, run.tier, run.micro_batches, run.updates) for run in runs] == [("cpu", "graph", 6, 2)] * 2
     assert all(run.seconds > 0 for run in runs)
+
+
+def test_a_listener_between_calls_hears_everything_but_the_calls():
+    everything, some = [], []
+
+    @between_calls
+    def listen(event):
+        some.append(event)
+
+    module = Network()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    step = pilotage.training(module, optimizer, listeners=[everything.append, listen], backend="cpu")
+    for _ in range(2):
+        step(torch.ones(2, 3))
+    assert some == [event for event in everything if not isinstance(event, StepsRun)]
+    assert len(everything) == len(some) + 2
 
 
 def test_warnings_are_emitted_at_capture():

@@ -1,6 +1,8 @@
 """The script that prints the walk of a call, on functions of its own."""
 
 import importlib.util
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,6 +70,21 @@ def test_a_page_without_marks_is_not_changed(call_walk, monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match="has no lines"):
         call_walk.write("new")
     assert page.read_text() == "nothing here\n"
+
+
+MOST_OF_A_LATER_CALL = 26
+
+
+@pytest.mark.slow
+def test_no_function_of_a_call_only_forwards_and_later_calls_are_short():
+    printed = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, timeout=240, check=True)
+    headings = re.findall(
+        r"^(First|A later) call of `(.+)`: (\d+) .*, (\d+) of which only", printed.stdout, re.MULTILINE
+    )
+    assert [name for _, name, *_ in headings] == ["poptorch.trainingModel"] * 2 + ["pilotage.training"] * 2
+    assert {forwarders for *_, forwarders in headings} == {"0"}, printed.stdout
+    later = {name: int(count) for kind, name, count, _ in headings if kind == "A later"}
+    assert max(later.values()) <= MOST_OF_A_LATER_CALL, printed.stdout
 
 
 def test_the_architecture_page_has_the_marks(call_walk):

@@ -6,9 +6,9 @@ import functools
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from operator import is_not
 from pathlib import Path
 from threading import get_ident
 from types import MethodType
@@ -26,10 +26,11 @@ from pilotage.engine import (
     StoredModel,
     Tier,
     Turn,
+    is_profiler_enabled,
     log_event,
     peers_as,
     pipeline_group_here,
-    unflatten,
+    shorten,
 )
 from pilotage.engine import OutputMode as EngineOutputMode
 from poptorch._args_parser import registered_parsers
@@ -39,13 +40,13 @@ from poptorch._checks.host_changes import HostChanges
 from poptorch._checks.loss_advice import LossAdvice
 from poptorch._checks.options_without_effect import note_options_without_effect
 from poptorch._errors import SHORT_TRACEBACKS, createPoptorchError, translated, translated_without
-from poptorch._executor.calls import InputAdvice, as_output, warn_of_host_outputs
+from poptorch._executor.calls import InputAdvice, as_outputs, warn_of_host_outputs
 from poptorch._executor.optimizer_link import OptimizerLink
 from poptorch._executor.pickling import Picklable
 from poptorch._executor.proxies import seen_through
 from poptorch._executor.random_state import random_state, set_random_state
 from poptorch._executor.snapshot import snapshot
-from poptorch._executor.types_on_device import DeviceInputs
+from poptorch._executor.types_on_device import input_conversions
 from poptorch._executor.weight_copies import WeightCopies, implicit_copy
 from poptorch._logging import limited_repeats, logger
 from poptorch._observation.anchors import Anchors
@@ -60,7 +61,7 @@ from poptorch._options.locations import advise_on_locations
 from poptorch._printing import module_repr
 from poptorch.enums import ConnectionType
 from poptorch.options import Options
-from poptorch.poptorch_core import _validateOptions
+from poptorch.poptorch_core import Error, _validateOptions
 from poptorch.profiling import Channel
 
 __all__ = ["PoplarExecutor"]
@@ -70,6 +71,8 @@ _REMEDY = (
     "meant to "
     "train as well, call copyWeightsToDevice() on the wrapped model after its steps."
 )
+
+_UNOBSERVED = nullcontext()
 
 _COMPILING = Turn()
 """One compilation at a time: libraries replace functions for the whole process meanwhile."""
@@ -117,6 +120,8 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
         self._ipu_model = ipu_model_of(self._options, type(model).__name__, training=training)
         """Predicts the program on an IPU, if the options ask for that."""
         self._channel = Channel("poptorch.trainingModel" if training else "poptorch.inferenceModel")
+        self._is_observed = self._profile is not None or self._channel.may_be_traced
+        """Whether runs are recorded even if torch's profiler is off."""
         execution = execution_of(options, training=training)
         self._anchors = Anchors(self._options, execution)
         if self._anchors.labels:
@@ -128,7 +133,7 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
             plan=self._link.plan if self._link else (stored.program.plan if stored else None),
             listeners=[log_event] if self._bar is None else [log_event, self._bar],
             parsers=registered_parsers(),
-            adapt=DeviceInputs(module),
+            conversions=input_conversions(module),
             signature=stored.signature if stored else None,
             peers=peers_as(execution.instance, execution.batching.instances) if training else None,
             pipeline_group=pipeline_group_here(),
@@ -144,28 +149,32 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
         """Run the model on a batch; a training model is also updated."""
         if self._is_offline or self._counts_cycles:
             self._refuse_to_run()
-        with SHORT_TRACEBACKS, self.engine.calling, self._explained():
-            self._caller = get_ident()
-            call = self.engine.bind(*args, **kwargs)
-            self._advice.on(call)
-            if not self.engine.is_compiled:
-                self._compile(call)
-            else:
-                self._changes.check(self.engine)
-            if self._link is not None:
-                self._link.before_run(self.engine)
-                if not self.engine.is_compiled:
+        try:
+            with self.engine.calling, self._explained():
+                self._caller = get_ident()
+                call = self.engine.bind(*args, **kwargs)
+                if any(map(is_not, call.inputs, call.tensors)):
+                    self._advice.on(call)
+                if call.fits is None and not self.engine.is_compiled:
+                    self._compile(call)
+                else:
+                    self._changes.check(self.engine)
+                if self._link is not None and self._link.before_run(self.engine):
                     self._compile(call)
                     self._link.before_run(self.engine)
-            with self._channel.tracepoint("modelExecution") if self._profile is None else self._profiled():
-                start = time.perf_counter()
-                outputs = self._run_eagerly(call) if self._runs_eagerly else self.engine.run(call)
-                self._performance.last_call = start, time.perf_counter()
-            if self._ipu_model is not None:
-                self._ipu_model.after_run(self.engine, call)
-            if self._anchors.are_taken:
-                outputs = self._anchors.take(outputs, self.engine)
-            return unflatten(self.engine.output_structure, map(as_output, outputs))
+                is_observed = self._is_observed or is_profiler_enabled()
+                with self._observed() if is_observed else _UNOBSERVED:
+                    start = time.perf_counter()
+                    outputs = self._run_eagerly(call) if self._runs_eagerly else self.engine.run(call)
+                    self._performance.last_call = start, time.perf_counter()
+                if self._ipu_model is not None:
+                    self._ipu_model.after_run(self.engine, call)
+                if self._anchors.are_taken:
+                    outputs = self._anchors.take(outputs, self.engine)
+                return self.engine.rebuild(as_outputs(outputs))
+        except Exception as error:
+            shorten(error, meant_for_users=Error)
+            raise
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile for calls like this one, without running."""
@@ -223,24 +232,6 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
     def isCompiled(self) -> bool:
         """Whether the model is compiled."""
         return self.engine.is_compiled
-
-    def compilationTime(self) -> timedelta:
-        """How long the compilation took."""
-        if not self.isCompiled():
-            raise createPoptorchError("Please compile the model before obtaining compilation time.")
-        if self._bar is None:
-            raise createPoptorchError(
-                "The compilation was not timed. Set poptorch.Options().showCompilationProgressBar(True)."
-            )
-        return timedelta(seconds=self.engine.record.compilation_seconds)
-
-    def cycleCount(self) -> int:
-        """Raise: only IPU hardware counts cycles."""
-        if not self._counts_cycles:
-            raise createPoptorchError(
-                "Cycle count logging is disabled. Please set option logCycleCount to True to enable."
-            )
-        raise createPoptorchError("Please run the model at least once before obtaining cycle count.")
 
     def destroy(self) -> None:
         """Copy weights and optimizer state to the host and drop the program; the module can be wrapped again."""
@@ -332,11 +323,11 @@ class PoplarExecutor(Observing, WeightCopies, Picklable, GuardedModel):
 
         return call
 
-    def _profiled(self) -> AbstractContextManager[object]:
-        """Profile the run, with the run as a span in the profile."""
-        assert self._profile is not None
+    def _observed(self) -> AbstractContextManager[object]:
+        """Record the run as a span, in the profile too if there is one."""
         stack = ExitStack()
-        stack.enter_context(self._profile.following())
+        if self._profile is not None:
+            stack.enter_context(self._profile.following())
         stack.enter_context(self._channel.tracepoint("modelExecution"))
         return stack
 

@@ -24,7 +24,7 @@ class Channel:
     def __init__(self, name: str) -> None:
         self.name = name
         # Decided once: reading the environment at each call is slow.
-        self._may_be_traced = trace_file() is not None
+        self.may_be_traced = trace_file() is not None
 
     def instrument(self, obj: Instrumented, *methods: str) -> Instrumented:
         """Put a tracepoint around each of these methods of an object, and return the object."""
@@ -35,7 +35,7 @@ class Channel:
     def tracepoint(self, name: str) -> AbstractContextManager[object]:
         """Record the time of this block under a name."""
         # Looked up again, since a process forked in the meantime writes its own file.
-        file = trace_file() if self._may_be_traced else None
+        file = trace_file() if self.may_be_traced else None
         is_profiled = is_profiler_enabled()
         if file is None and not is_profiled:
             return _UNSEEN

@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.execution.pinned_inputs import InputStaging, OutputStaging
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.recording_turns import RECORDING
-from pilotage.execution.state import DeviceState
+from pilotage.execution.state import NOTHING, DeviceState
 from pilotage.execution.walk import WalkedExecutable
 from pilotage.program.program import Computation, Program
 from pilotage.program.schedule import Schedule
@@ -78,9 +78,9 @@ class CudaGraphExecutable:
         if not self._program.trains:
             return recorded.replay(inputs)
         state.updates_of_call = 0
-        state.begin_update()
+        state.torn = state.all_parts
         outputs = recorded.replay(inputs)
-        state.end_update()
+        state.torn = NOTHING
         state.updates_of_call = self._schedule.updates
         return outputs
 
@@ -158,7 +158,7 @@ def nothing_is_done(state: DeviceState) -> Iterator[None]:
     try:
         yield
     finally:
-        state.end_update()
+        state.torn = NOTHING
 
 
 @contextmanager

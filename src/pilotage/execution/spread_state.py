@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from pilotage.execution.state import DeviceState
+from pilotage.execution.state import NOTHING, DeviceState
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.program.layout import Counter, Slot
 
@@ -92,12 +92,12 @@ class SpreadState:
     def begin_update(self) -> None:
         """Note that an update begins: until `end_update` the state is inconsistent."""
         for part in self.parts:
-            part.begin_update()
+            part.torn = part.all_parts
 
     def end_update(self) -> None:
         """Note that all devices have completed the update."""
         for part in self.parts:
-            part.end_update()
+            part.torn = NOTHING
 
     def forget_gradients(self) -> None:
         """Clear the pooled gradients."""

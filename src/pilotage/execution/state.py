@@ -18,7 +18,7 @@ from pilotage.program.specification import TensorSpec
 WEIGHTS, OPTIMIZER = "weights", "the state of the optimizer"
 """What an interrupted update can leave inconsistent."""
 
-_NOTHING: frozenset[str] = frozenset()
+NOTHING: frozenset[str] = frozenset()
 
 Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
 """Starts to sum a tensor over all instances, in place; the function it returns waits until that is done."""
@@ -51,8 +51,11 @@ class DeviceState:
         self._begun: list[Callable[[], None]] = []
         self.updates_of_call = 0
         """How many updates the current call has completed."""
-        self.torn = _NOTHING
-        """Parts that an interrupted update may have left inconsistent, and that were not reloaded since."""
+        self.torn = NOTHING
+        """Parts that an interrupted update may have left inconsistent, and that were not reloaded since.
+
+        An update sets it to `all_parts` before its first write, and to nothing after its last.
+        """
         self.optimizer_shards = optimizer_shards
         """Which instance updates which parameter; None if each updates all of them."""
         places = defaultdict(lambda: device, placement or {})
@@ -143,16 +146,9 @@ class DeviceState:
         """Note that a part of the state was loaded again."""
         self.torn -= {part}
 
-    def begin_update(self) -> None:
-        """Note that an update begins: until `end_update` the state is inconsistent."""
-        self.torn = self._all_parts
-
-    def end_update(self) -> None:
-        """Note that the update is done, or that it failed before it changed anything."""
-        self.torn = _NOTHING
-
     @cached_property
-    def _all_parts(self) -> frozenset[str]:
+    def all_parts(self) -> frozenset[str]:
+        """What an update changes."""
         return frozenset({WEIGHTS, OPTIMIZER} if self.slots else {WEIGHTS})
 
     @cached_property

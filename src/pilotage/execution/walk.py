@@ -13,7 +13,7 @@ from pilotage.capture.steps import unchecked
 from pilotage.errors import DistributedError
 from pilotage.execution.early import EarlySender
 from pilotage.execution.random_streams import RandomStreams
-from pilotage.execution.state import DeviceState
+from pilotage.execution.state import NOTHING, DeviceState
 from pilotage.execution.timing import CallTimes
 from pilotage.interrupts import INTERRUPTS
 from pilotage.program.graphs.rewrites import without_checks
@@ -61,7 +61,7 @@ class WalkedExecutable:
     """Runs a program's graphs, or in the eager tier its Python, one step after the other."""
 
     def __init__(self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None) -> None:
-        self._program = program
+        self.program = program
         self._schedule = schedule
         self._only = schedule.steps[0] if [step.result for step in schedule.steps] == [0] else None
         """The only step of the schedule, if nothing has to be split or joined."""
@@ -91,7 +91,7 @@ class WalkedExecutable:
                 state.updates_of_call = 0
                 outputs = self.run_step(0, self._only, state, streams, moved)
                 self._finished = (time.perf_counter(),)
-                if self._program.constant_outputs or self._program.outputs is None:
+                if self.program.constant_outputs or self.program.outputs is None:
                     outputs = with_own_constants(outputs, self.constants)
             else:
                 walk = self.begin(state, streams, moved)
@@ -105,7 +105,7 @@ class WalkedExecutable:
         outputs = [each if each.is_cpu else each.to("cpu") for each in outputs]
         # A device with its own queue may still be working when the host is done.
         self._moments = (begun, sent, time.perf_counter()) if device.type == "cpu" else None
-        for position in self._program.written_inputs:
+        for position in self.program.written_inputs:
             if moved[position] is not inputs[position]:
                 inputs[position].copy_(moved[position])
         return outputs
@@ -129,7 +129,7 @@ class WalkedExecutable:
     @property
     def constants(self) -> Sequence[int]:
         """Outputs that are the same in every step; the eager tier knows them once it has run one."""
-        return self._program.constants
+        return self.program.constants
 
     def run_step(
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
@@ -141,18 +141,18 @@ class WalkedExecutable:
             outputs = self._compute(number, step, state, streams, batch)
         else:
             writes = [tensor._version for tensor in state.updated] if self._writes_are_counted else None
-            state.begin_update()
+            state.torn = state.all_parts
             try:
                 outputs = self._compute(number, step, state, streams, batch)
             except BaseException:
                 if writes is not None and writes == [tensor._version for tensor in state.updated]:
-                    state.end_update()
+                    state.torn = NOTHING
                 raise
             if step.action is Action.UPDATE:
                 state.exchange_updates()
-            state.end_update()
+            state.torn = NOTHING
             state.updates_of_call += 1
-        if self._program.computations[step.action].returns_loss_check:
+        if self.program.computations[step.action].returns_loss_check:
             self._look_at(outputs.pop(), number, step, streams)
         return outputs
 
@@ -160,14 +160,14 @@ class WalkedExecutable:
         self, number: int, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> list[Tensor]:
         """Call the code of a step; if it stops at its loss and may continue, call it again without the check."""
-        computation = self._program.computations[step.action]
+        computation = self.program.computations[step.action]
         arguments = [*state.arguments(computation.sections, step.replica, whole=computation.whole), *batch]
         before = self._before(step, state, streams, batch) if self._checked and self._restores else None
         call = self._calls[step.action]
         if state.exchange is not None and self._early is not None:
             call = self._early.call(number, state, checked=self._checked) or call
         try:
-            if not self._program.draws_random_numbers or streams.shared:
+            if not self.program.draws_random_numbers or streams.shared:
                 return call(*arguments)
             with streams.of_replica(step.replica):
                 return call(*arguments)
@@ -184,7 +184,7 @@ class WalkedExecutable:
 
     def _look_at(self, finite: Tensor, number: int, step: Step, streams: RandomStreams) -> None:
         if self._looks_late and not bool(finite):
-            computation = self._program.computations[step.action]
+            computation = self.program.computations[step.action]
             self._looks_late = False
             self._on_failure(
                 StepFailure(step, number, computation, [], streams, is_late=True), RuntimeError(NOT_FINITE)
@@ -193,7 +193,7 @@ class WalkedExecutable:
     def _before(
         self, step: Step, state: DeviceState, streams: RandomStreams, batch: Sequence[Tensor]
     ) -> _Before | None:
-        random = self._program.draws_random_numbers and streams.shared
+        random = self.program.draws_random_numbers and streams.shared
         written = self._written(step, state, batch)
         if not random and not written:
             return None
@@ -203,15 +203,15 @@ class WalkedExecutable:
         """What a step may change before it checks its loss."""
         if not batch:
             return []
-        inputs = [batch[position] for position in self._program.written_inputs]
-        if not self._program.written_buffers:
+        inputs = [batch[position] for position in self.program.written_inputs]
+        if not self.program.written_buffers:
             return inputs
         buffers = state.buffers(step.replica)
-        return [*inputs, *(buffers[name] for name in self._program.written_buffers)]
+        return [*inputs, *(buffers[name] for name in self.program.written_buffers)]
 
     def _stop_checking(self) -> None:
         self._checked = False
-        for action, computation in self._program.computations.items():
+        for action, computation in self.program.computations.items():
             if computation.graph is not None:
                 self._calls[action] = straight_line(without_checks(computation.graph))
             elif computation.function is not None:

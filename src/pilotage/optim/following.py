@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from operator import attrgetter, is_
+from itertools import chain
+from operator import attrgetter, is_, itemgetter
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +13,10 @@ from pilotage.optim.family import Refinements
 from pilotage.optim.reading import code_around_steps, read_again, read_optimizer
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.optim.settings import Settings
-from pilotage.torch_private import OPTIMIZER_WAS_CALLED, DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
+from pilotage.torch_private import DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
 
-_REQUIRES_GRADIENT = attrgetter("requires_grad")
-"""Asked of every parameter at every call."""
+_REQUIRES_GRADIENT, _PARAMETERS = attrgetter("requires_grad"), itemgetter("params")
+"""Asked of every parameter, and of every group, at every call."""
 
 
 class FollowedOptimizer:
@@ -29,10 +30,11 @@ class FollowedOptimizer:
         self._module = module
         self._names = _names(module)
         self._settings = Settings(optimizer)
-        self._held: list[list[Tensor]] = []
+        self._sizes: list[int] = []
         self._parameters: list[Tensor] = []
+        """The parameters of all groups."""
         self._trained: list[bool] = []
-        """Whether each of the held parameters requires a gradient."""
+        """Whether each of them requires a gradient."""
         self._step: object = None
         """The step() that the optimizer was given in place of its class's own, by a scheduler for instance."""
         self._note_parameters()
@@ -43,14 +45,21 @@ class FollowedOptimizer:
         return read_optimizer(self.optimizer, self._names, refinements=self._refinements, like=like)
 
     def has_changed(self) -> bool:
-        """Whether the optimizer has to be read again: other settings, parameters, hooks or steps."""
-        return bool(
-            step_pre_hooks(self.optimizer)
-            or step_post_hooks(self.optimizer)
-            or vars(self.optimizer).get("step") is not self._step
-            or self._settings.differ_from(self.optimizer)
-            or self._holds_others()
-        )
+        """Whether the optimizer has to be read again: other settings, parameters, hooks or steps.
+
+        Asked at every call, so it compares flat lists without a loop in Python.
+        """
+        optimizer = self.optimizer
+        if step_pre_hooks(optimizer) or step_post_hooks(optimizer) or vars(optimizer).get("step") is not self._step:
+            return True
+        if self._settings.differ_from(optimizer):
+            return True
+        groups = list(map(_PARAMETERS, optimizer.param_groups))
+        if list(map(len, groups)) != self._sizes or not all(map(is_, chain.from_iterable(groups), self._parameters)):
+            return True
+        # Can be asked of weights that are not up to date with the device.
+        with DisableTorchFunctionSubclass():
+            return list(map(_REQUIRES_GRADIENT, self._parameters)) != self._trained
 
     def plan(self, compiled: OptimizerPlan | None) -> OptimizerPlan:
         """The current plan, with the constants and variables of a compiled one if given."""
@@ -65,26 +74,11 @@ class FollowedOptimizer:
         self._note_parameters()
         self._step = vars(self.optimizer).get("step")
 
-    def note_update(self) -> None:
-        """Tell torch's schedulers that an update was made, as they expect one before the first change of a rate."""
-        setattr(self.optimizer, OPTIMIZER_WAS_CALLED, True)
-
     def _note_parameters(self) -> None:
-        self._held = [list(group["params"]) for group in self.optimizer.param_groups]
-        self._parameters = [parameter for held in self._held for parameter in held]
-        self._trained = self._require_gradients()
-
-    def _holds_others(self) -> bool:
-        """Whether parameters came or went, were frozen or thawed; asked at every call, so it has to be quick."""
-        for group, held in zip(self.optimizer.param_groups, self._held, strict=True):
-            if len(group["params"]) != len(held) or not all(map(is_, group["params"], held)):
-                return True
-        return self._require_gradients() != self._trained
-
-    def _require_gradients(self) -> list[bool]:
-        # Can be asked of weights that are not up to date with the device.
+        groups = list(map(_PARAMETERS, self.optimizer.param_groups))
+        self._sizes, self._parameters = list(map(len, groups)), list(chain.from_iterable(groups))
         with DisableTorchFunctionSubclass():
-            return list(map(_REQUIRES_GRADIENT, self._parameters))
+            self._trained = list(map(_REQUIRES_GRADIENT, self._parameters))
 
     def _refuse_code_around_steps(self) -> None:
         if code := code_around_steps(self.optimizer):

@@ -32,7 +32,7 @@ def read_optimizer(
         _warn_of_python_code(optimizer)
         refinements = Refinements()
     _warn_of_unknown_parameters(optimizer, names)
-    return _plan(optimizer, names, refinements, like, may_be_empty=may_be_empty)
+    return read_again(optimizer, names, refinements, like=like, may_be_empty=may_be_empty)
 
 
 def read_again(
@@ -41,19 +41,9 @@ def read_again(
     refinements: Refinements,
     *,
     like: OptimizerPlan | None = None,
-) -> OptimizerPlan:
-    """The current plan of an optimizer that was read before, without warnings."""
-    return _plan(optimizer, names, refinements, like)
-
-
-def _plan(
-    optimizer: torch.optim.Optimizer,
-    names: Mapping[int, str],
-    refinements: Refinements,
-    like: OptimizerPlan | None,
-    *,
     may_be_empty: bool = False,
 ) -> OptimizerPlan:
+    """The current plan of an optimizer that was read before, without warnings."""
     captures_step = refinements.own_steps and not has_rule(optimizer)
     groups: list[Group] = []
     for settings in optimizer.param_groups:

@@ -10,6 +10,8 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy
@@ -122,6 +124,21 @@ def unflatten(structure: Structure, tensors: Iterable[Tensor]) -> Any:
             return structure.parser.rebuild(structure.template, left)
 
 
+def rebuilder(structure: Structure) -> Callable[[list[Tensor]], Any]:
+    """A function like `unflatten` for one structure; a tensor or a plain tuple of tensors needs no walk over it."""
+    match structure:
+        case TensorLeaf():
+            return itemgetter(0)
+        case Sequence(kind=kind, items=(_, _, *_) as items) if kind is tuple and all(map(_is_leaf, items)):
+            return itemgetter(*range(len(items)))
+        case _:
+            return partial(unflatten, structure)
+
+
+def _is_leaf(structure: Structure) -> bool:
+    return isinstance(structure, TensorLeaf)
+
+
 def count_tensors(structure: Structure) -> int:
     """How many tensors a structure holds."""
     match structure:
@@ -165,7 +182,7 @@ def split_arguments(call: Structure) -> tuple[Sequence, Table]:
 def plain_tensors(call: Structure) -> int | None:
     """The number of arguments of a call if all are positional tensors, otherwise None."""
     positional, named = split_arguments(call)
-    is_plain = not named.items and all(isinstance(item, TensorLeaf) for item in positional.items)
+    is_plain = not named.items and all(map(_is_leaf, positional.items))
     return len(positional.items) if is_plain else None
 
 

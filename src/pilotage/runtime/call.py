@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -14,6 +15,25 @@ from pilotage.program.signature import CallSignature
 from pilotage.program.specification import TensorSpec, contiguous_strides
 from pilotage.program.structure import Parsers, Structure, call_paths, flatten, plain_tensors
 from pilotage.runtime.call_comparison import refuse_difference
+
+Conversions = Mapping[torch.dtype, Callable[[Tensor], Tensor]]
+"""How inputs are converted whose type the program does not take."""
+
+_FORM = attrgetter("shape", "dtype")
+"""What a program is compiled for, of each input."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    """The kind of call that a program was compiled for."""
+
+    arguments: Structure
+    inputs: tuple[TensorSpec, ...]
+    forms: list[tuple[tuple[int, ...], torch.dtype]]
+    """The shapes and types of the inputs."""
+
+    plain: int | None
+    """The number of arguments if all are positional tensors, otherwise None."""
 
 
 # Not frozen: one is created in every call, and creating a frozen one takes three times as long.
@@ -27,6 +47,9 @@ class BoundCall:
 
     inputs: Sequence[Tensor]
     """As the program takes them: contiguous, and without gradients."""
+
+    fits: ExpectedCall | None = None
+    """What the call was found to be like when it was bound; None if it was like nothing expected."""
 
     @property
     def specifications(self) -> tuple[TensorSpec, ...]:
@@ -49,25 +72,25 @@ class CallBinder:
         signature: CallSignature,
         micro_batches: int,
         parsers: Parsers,
-        adapt: Callable[[Tensor], Tensor] | None = None,
+        conversions: Conversions | None = None,
     ) -> None:
         self.signature = signature
-        self._adapt = adapt
+        self._conversions = conversions or {}
         self._micro_batches = micro_batches
         self._parsers = parsers
-        self._first: tuple[Structure, tuple[TensorSpec, ...]] | None = None
-        self._plain: int | None = None
-        """The number of arguments of the first call, if all are positional tensors; otherwise None."""
+        self.expected: ExpectedCall | None = None
+        """What calls have to be like; None before the first."""
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Bind the arguments of a call in the order of the program's inputs."""
         tensors: Sequence[Tensor]
-        is_plain = len(args) == self._plain and not kwargs and all(isinstance(each, Tensor) for each in args)
-        if self._first is not None and is_plain:
+        expected = self.expected
+        is_plain = expected is not None and len(args) == expected.plain and not kwargs
+        if expected is not None and is_plain and all(isinstance(each, Tensor) for each in args):
             # Like the first call: nothing to bind or to flatten.
-            tensors, structure = args, self._first[0]
+            tensors, arguments = args, expected.arguments
         else:
-            tensors, structure = flatten(self.signature.bind(args, kwargs), self._parsers)
+            tensors, arguments = flatten(self.signature.bind(args, kwargs), self._parsers)
         inputs = []
         for tensor in tensors:
             if tensor.layout is not torch.strided:
@@ -76,10 +99,13 @@ class CallBinder:
                     "to_dense(), or pass its indices and values and put it together in forward."
                 )
             given = tensor.detach() if tensor.requires_grad else tensor
-            if self._adapt is not None:
-                given = self._adapt(given)
+            if given.dtype in self._conversions:
+                given = self._conversions[given.dtype](given)
             inputs.append(given if given.is_contiguous() else given.contiguous())
-        return BoundCall(structure, tensors, inputs)
+        if expected is None or list(map(_FORM, inputs)) != expected.forms:
+            return BoundCall(arguments, tensors, inputs)
+        is_like_it = arguments is expected.arguments or arguments == expected.arguments
+        return BoundCall(arguments, tensors, inputs, fits=expected if is_like_it else None)
 
     def micro_batch(self, call: BoundCall) -> tuple[TensorSpec, ...]:
         """The specification of one micro-batch; raises if the call cannot be split into micro-batches."""
@@ -87,32 +113,23 @@ class CallBinder:
 
     def expect(self, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> None:
         """Check all later calls against the call that the program was compiled for."""
-        self._first = (arguments, tuple(self._whole(part) for part in micro_batch))
-        self._plain = plain_tensors(arguments)
+        inputs = tuple(self._whole(part) for part in micro_batch)
+        forms = [(each.shape, each.dtype) for each in inputs]
+        self.expected = ExpectedCall(arguments, inputs, forms, plain_tensors(arguments))
 
     def check(self, call: BoundCall) -> None:
         """Refuse a call that differs from the first."""
-        if not self.fits(call):
-            assert self._first is not None
-            structure, expected = self._first
-            refuse_difference(structure, call.arguments, expected, call.specifications, self.signature.names)
-
-    def fits(self, call: BoundCall) -> bool:
-        """Whether a call is like the first."""
-        assert self._first is not None
-        structure, expected = self._first
-        if not (structure is call.arguments or structure == call.arguments) or len(expected) != len(call.inputs):
-            return False
-        pairs = zip(call.inputs, expected, strict=True)
-        return all(given.shape == first.shape and given.dtype == first.dtype for given, first in pairs)
+        expected = self.expected
+        if expected is not None and call.fits is not expected:
+            given, names = call.specifications, self.signature.names
+            refuse_difference(expected.arguments, call.arguments, expected.inputs, given, names)
 
     def has_other_shapes(self, call: BoundCall) -> bool:
         """Whether a call differs from the first in nothing but the shapes of its tensors."""
-        assert self._first is not None
-        structure, expected = self._first
-        if self.fits(call) or structure != call.arguments:
+        expected, forms = self.expected, list(map(_FORM, call.inputs))
+        if expected is None or expected.forms == forms or expected.arguments != call.arguments:
             return False
-        return [given.dtype for given in call.inputs] == [first.dtype for first in expected]
+        return [dtype for _, dtype in forms] == [dtype for _, dtype in expected.forms]
 
     def divide(self, micro_batches: int) -> None:
         """Divide later calls into this many micro-batches."""
@@ -120,7 +137,7 @@ class CallBinder:
 
     def forget(self) -> None:
         """Let the next call be the first again."""
-        self._first = self._plain = None
+        self.expected = None
 
     def _whole(self, part: TensorSpec) -> TensorSpec:
         if self._micro_batches == 1:

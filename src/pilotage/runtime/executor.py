@@ -16,7 +16,7 @@ from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import OptionError
-from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, tell_all
+from pilotage.events import CompilationProgress, Listener, TierChanged, Warned, hears_calls, tell_all
 from pilotage.execution.walk import StepFailure
 from pilotage.optim.comparing import with_values_of
 from pilotage.optim.following import FollowedOptimizer
@@ -26,11 +26,12 @@ from pilotage.options.execution import Execution
 from pilotage.program.layout import ReplicaGroups
 from pilotage.program.program import Program
 from pilotage.program.signature import CallSignature
-from pilotage.program.structure import Parsers, unflatten
+from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import Parsers
 from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.arrival_check import AroundForward, ArrivalCheck
 from pilotage.runtime.ascent import Ascent
-from pilotage.runtime.call import BoundCall, CallBinder, empty_micro_batch, first_micro_batch
+from pilotage.runtime.call import BoundCall, CallBinder, Conversions, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
 from pilotage.runtime.equal_start import checked_peers, equalize
@@ -43,14 +44,14 @@ from pilotage.runtime.record import RunRecord
 from pilotage.runtime.replica_groups import replica_groups
 from pilotage.runtime.session import Session
 from pilotage.runtime.weights import WeightKeeper
+from pilotage.torch_private import OPTIMIZER_WAS_CALLED
 from pilotage.turns import Turn, in_turn
 
 
 class Executor(ProgramView):
     """Captures a module at its first call, and from then on runs the captured program on a device.
 
-    With an optimizer plan the program trains; without one it only infers. The device owns the weights meanwhile, and
-    the module's own tensors show the trained values whenever they are read.
+    With an optimizer plan the program trains. The device owns the weights; the module's tensors show them when read.
 
     Large because whatever a door or a drop-in does with a module goes through it.
     """
@@ -63,7 +64,7 @@ class Executor(ProgramView):
         plan: OptimizerPlan | None = None,
         listeners: Iterable[Listener] = (),
         parsers: Parsers | None = None,
-        adapt: Callable[[Tensor], Tensor] | None = None,
+        conversions: Conversions | None = None,
         signature: CallSignature | None = None,
         peers: Peers | None = None,
         pipeline_group: PipelineGroup | None = None,
@@ -71,19 +72,19 @@ class Executor(ProgramView):
         host_steps: HostSteps | None = None,
         follows_module: bool = False,
     ) -> None:
-        self.module = module
+        self.module, self.plan, self.record = module, plan, RunRecord()
         self.execution = execution or Execution()
-        self.plan = plan
-        self.record = RunRecord()
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
         self._presence = presence_of(self.execution, trains=plan is not None)
+        told = (*listeners, self._presence.note)
         # Not a method: listeners must not keep the executor alive.
-        self._tell = partial(tell_all, (*listeners, self._presence.note))
+        self._tell, self._tell_of_call = partial(tell_all, told), tuple(filter(hears_calls, told))
         self._failures = Failures(self.execution.nonfinite_loss, self.record, self._tell)
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call
-        self._binder = CallBinder(signature or CallSignature.of(module.forward), micro_batches, self._parsers, adapt)
+        self.signature = signature or CallSignature.of(module.forward)
+        self._binder = CallBinder(self.signature, micro_batches, self._parsers, conversions)
         self.bind = self._binder.bind
         """Arranges the arguments of a call as the program takes them."""
         self.weights = WeightKeeper(module, self._tell, trains=plan is not None, sends_edits=follows_module)
@@ -100,9 +101,8 @@ class Executor(ProgramView):
         self.pipeline_group = pipeline_group
         """The processes that have the other stages of the model; None if this process has all of them."""
         self._is_synchronized = False
-        self._optimizer = optimizer
-        """Where the plan is read from before each call; None if only `set_plan` changes it."""
-        self._optimizer_state = FollowedState(optimizer, module, self.weights)
+        self._followed = None if optimizer is None else FollowedState(optimizer, module, self.weights)
+        """The optimizer that is read before each call; None if only `set_plan` changes the plan."""
         self.host_steps = host_steps or HostSteps(remedy=None)
         """Watches for optimizers that are stepped on the host although the device trains."""
         self.around_forward: AroundForward | None = None
@@ -114,7 +114,7 @@ class Executor(ProgramView):
         """Run the program on a batch and return what forward returns, by output mode."""
         with self.calling:
             outputs = self.run(self.bind(*args, **kwargs))
-            return unflatten(self.output_structure, outputs)
+            return self.rebuild(outputs)
 
     def run(self, call: BoundCall) -> list[Tensor]:
         """Run the program on a call's inputs; returns the tensors of the outputs."""
@@ -123,15 +123,15 @@ class Executor(ProgramView):
                 # Training computes its own gradients, and state made in inference mode could not be changed later.
                 with torch.inference_mode(False), torch.enable_grad():
                     return self.run(call)
-            session, start = self._ready(call), time.perf_counter()
-            trained = self.weights.trained
+            session, start, trained = self._ready(call), time.perf_counter(), self.weights.trained
             try:
                 if not self._is_synchronized:
                     self.synchronize()
                 comparison = None if self._arrival is None else self._arrival.comparison(session, call, self.plan)
                 if trained is not None:
                     trained.expect_change()
-                self._optimizer_state.expect_change()
+                if self._followed is not None:
+                    self._followed.expect_change()
                 outputs = session.run(call.inputs) if comparison is None else comparison.run()
             except BaseException as error:
                 self._failures.recover(error, session.attached, trained)
@@ -142,14 +142,17 @@ class Executor(ProgramView):
                 trained.changed()
             if self._arrival is not None and self._arrival.is_over and session.ascent is None:
                 self._arrival = None
-            if self._optimizer is not None:
-                self._optimizer.note_update()
+            if self._followed is not None:
+                # torch's schedulers expect an update before they change a rate for the first time.
+                setattr(self._followed.optimizer, OPTIMIZER_WAS_CALLED, True)
             if written := session.strategy.program.written_inputs:
                 call.write_back(written)
             seconds = time.perf_counter() - start
-            done = session.note_call(seconds)
-            self.record.count(done.device, done.tier, done.micro_batches, done.updates)
-            self._tell(done)
+            if session.threads is not None:
+                session.tune_threads(seconds)
+            done = self.record.count(session.device, session.tier.value, session.strategy.schedule, seconds)
+            for listener in self._tell_of_call:
+                listener(done)
             if session.ascent is not None and session.ascent.is_due(seconds):
                 self._continue_ascent(session, session.ascent, call)
             return outputs
@@ -180,35 +183,35 @@ class Executor(ProgramView):
         self.record.tier_changes.append((self.record.updates, session.tier.value))
         self._tell(TierChanged(tier=session.tier.value, updates=self.record.updates, reason=entry.tuning.gain))
 
-    # Compiling
-
+    @in_turn
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Capture and load the program for calls like this one, without running it."""
-        with self.turn:
-            self.compile_for(self.bind(*args, **kwargs))
+        self.compile_for(self.bind(*args, **kwargs))
 
     @in_turn
     def compile_for(self, call: BoundCall) -> None:
         """Capture and load the program for a call."""
         start = time.perf_counter()
-        if self._optimizer is not None:
-            self._read(self._optimizer)
-        micro_batch = self._binder.micro_batch(call)
+        compilation, micro_batch = self.compilation_for(call)
         self.weights.fetch_for_reading()
-        self.modes = self._watch.modes()
         with torch.inference_mode(False), torch.enable_grad(), self._presence.entering():
-            first = partial(first_micro_batch, call, micro_batch)
-            self._start(self._expecting_arrival(self._compilation(first)).session(call.arguments, micro_batch))
-        self.record.compilations += 1
-        self.record.compilation_seconds += time.perf_counter() - start
+            self._start(self._expecting_arrival(compilation).session(call.arguments, micro_batch))
+        self.record.count_compilation(time.perf_counter() - start)
+
+    def compilation_for(self, call: BoundCall) -> tuple[Compilation, tuple[TensorSpec, ...]]:
+        """What the program for a call is made from, and the specification of its micro-batch."""
+        if self._followed is not None:
+            self._read(self._followed.settings)
+        micro_batch = self._binder.micro_batch(call)
+        self.modes = self._watch.modes()
+        return self._compilation(partial(first_micro_batch, call, micro_batch)), micro_batch
 
     @in_turn
     def adopt(self, program: Program, optimizer: OptimizerState | None = None, code: PackedCode | None = None) -> None:
         """Load a program that was captured before, with its compiled code if that is trusted."""
-        self._kept = optimizer
-        self.plan = program.plan
-        made_up = partial(empty_micro_batch, program.inputs)
-        self._start(self._expecting_arrival(self._compilation(made_up, code)).session_of(program))
+        self._kept, self.plan = optimizer, program.plan
+        compilation = self._compilation(partial(empty_micro_batch, program.inputs), code)
+        self._start(self._expecting_arrival(compilation).session_of(program))
 
     def _expecting_arrival(self, compilation: Compilation) -> Compilation:
         """Prepare to compare the program of a compilation with eager PyTorch."""
@@ -223,17 +226,13 @@ class Executor(ProgramView):
         self.weights.find_turn_again()
         if self.plan is not None:
             self.turn = self.calling = self.weights.turn
-        self._session = session
-        self._watch.begin(session.captured, is_static=session.choice.tier is not Tier.EAGER)
         self._binder.expect(session.program.arguments, session.program.inputs)
+        self._session, self.rebuild = session, session.rebuild
+        self._watch.begin(session.captured, is_static=session.choice.tier is not Tier.EAGER)
         self.attach()
-        self._optimizer_state.exchange(session, self.plan)
+        if self._followed is not None:
+            self._followed.exchange(session, self.plan)
         self._tell(CompilationProgress(fraction=1.0, doing="done"))
-
-    @property
-    def signature(self) -> CallSignature:
-        """How calls of this executor are arranged."""
-        return self._binder.signature
 
     @in_turn
     def set_mode(self, training: bool) -> None:
@@ -286,8 +285,6 @@ class Executor(ProgramView):
         self.session.detach()
         self._presence.leave()
 
-    # Weights and optimizer
-
     @in_turn
     def send_weights(self) -> None:
         """Send the module's own weights and buffers to the device."""
@@ -306,10 +303,6 @@ class Executor(ProgramView):
         _ = self.session.attached
         self.weights.fetch()
 
-    def fetch_weights_if_needed(self) -> bool:
-        """Copy the device's weights to the module if they are newer; tells whether they were."""
-        return self.weights.fetch_if_needed()
-
     def group_replicas(self, parameter: str, members: int, grouping: ReplicaGrouping) -> None:
         """Give each group of replicas its own copy of a parameter, along the leading dimension of the host's tensor."""
         if self._session is not None:
@@ -322,7 +315,8 @@ class Executor(ProgramView):
         """Continue training from another state of the optimizer."""
         self._is_synchronized = False
         self.session.set_optimizer_state(state)
-        self._optimizer_state.expect_change()
+        if self._followed is not None:
+            self._followed.expect_change()
 
     def warn(self, message: str) -> None:
         """Warn the user, through the listeners."""
@@ -347,8 +341,7 @@ class Executor(ProgramView):
     def follow(self, optimizer: FollowedOptimizer) -> None:
         """Continue training with the values of another optimizer, and read it before each call from now on."""
         self.set_plan(optimizer.first_plan(like=self._compiled_plan))
-        self._optimizer = optimizer
-        self._optimizer_state = FollowedState(optimizer, self.module, self.weights)
+        self._followed = FollowedState(optimizer, self.module, self.weights)
         self.host_steps.optimizer = optimizer.optimizer
 
     @property
@@ -363,25 +356,32 @@ class Executor(ProgramView):
 
     def _ready(self, call: BoundCall) -> Session:
         """The session for a call: compiled, attached, with the present weights and values of the optimizer."""
-        if self._optimizer is not None and self._session is not None and self._optimizer.has_changed():
-            self._read(self._optimizer)
+        followed = self._followed
+        if followed is not None and self._session is not None and followed.settings.has_changed():
+            self._read(followed.settings)
         if self.host_steps.noted:
             for report in self.host_steps.reports():
                 self.warn(report)
-        if self._session is not None and self._watch.needs_capture(self._session.captured):
+        look, session = self._watch.look, self._session
+        if session is not None and look is not None and look.differs() and self._watch.needs_capture(session.captured):
             self._capture_again()
         if self._session is None:
             self.compile_for(call)
-        else:
+        elif call.fits is not self._binder.expected and not self._follows_shape(call):
             self._binder.check(call)
         session = self._session or self.session
         if session.strategy.state is None:
             self.attach()
         elif self.weights.refresh(session.strategy.state):
             self._is_synchronized = False
-        self._optimizer_state.exchange(session, self.plan)
+        if followed is not None:
+            followed.exchange(session, self.plan)
         session.check_call()
         return session
+
+    def _follows_shape(self, call: BoundCall) -> bool:
+        """Take a program for the shapes of a call, if they are others; this executor has only one program."""
+        return False
 
     def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:
         return Compilation(

@@ -131,17 +131,14 @@ class TrainedWeights:
         self._is_marked = False
         """Whether all of the host's tensors say that they are stale."""
         self._shared: list[str] = []
+        self.is_untouched = False
+        """Whether nobody can have written to the host's tensors since the device trained them."""
         self.claim()
 
     @property
     def stale(self) -> bool:
         """Whether the device's weights are newer than the host's."""
         return self._stale
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether nobody can have written to the host's tensors since the device trained them."""
-        return self._is_marked and not self._shared
 
     @property
     def current(self) -> Collection[str]:
@@ -168,6 +165,7 @@ class TrainedWeights:
             tensor.__dict__[_HOLDER] = self
             tensor.__class__ = _STALE[self._plain[name]]
         self._is_marked = True
+        self.is_untouched = not self._shared
 
     def changed(self, *, in_failure: bool = False) -> None:
         """The device has changed its weights; if a call has failed, other processes may not get here."""
@@ -223,12 +221,13 @@ class TrainedWeights:
     def _show_aliases(self) -> None:
         """Copy the weights that the user can read through another tensor, such as ``weight.data``."""
         self._forget_unshared()
+        self.is_untouched = not self._shared
         _copy_all({name: self._host[name] for name in self._shared}, self._device())
         self._copied()
 
     def discard(self) -> None:
         """Let the host keep what it has."""
-        self._is_marked = False
+        self.is_untouched = self._is_marked = False
         for name, tensor in self._host.items():
             tensor.__class__ = self._plain[name]
             tensor.__dict__.pop(_HOLDER, None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -19,6 +20,9 @@ class ProgramView:
     """Shows a compiled program; most properties raise if there is none."""
 
     _session: Session | None = None
+
+    rebuild: Callable[[list[Tensor]], Any]
+    """Arranges the outputs of a call as forward returns them; there is none before the first compilation."""
 
     @property
     def is_compiled(self) -> bool:
@@ -50,7 +54,7 @@ class ProgramView:
     @property
     def output_structure(self) -> Structure:
         """How the outputs are nested."""
-        return (self._session or self.session).outputs
+        return self.session.outputs
 
     @property
     def chosen_tier(self) -> Tier:

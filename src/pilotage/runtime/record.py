@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pilotage.events import StepsRun
+from pilotage.program.schedule import Schedule
+
 
 @dataclass(slots=True)
 class RunRecord:
@@ -20,11 +23,18 @@ class RunRecord:
     tier_changes: list[tuple[int, str]] = field(default_factory=list)
     """Updates done, and the tier from then on."""
 
-    def count(self, device: str, tier: str, micro_batches: int, updates: int) -> None:
-        """Note one host call."""
+    def count(self, device: str, tier: str, schedule: Schedule, seconds: float) -> StepsRun:
+        """Note one host call; returns what it has done, for listeners."""
+        micro_batches, updates = schedule.micro_batches, schedule.updates
         self.calls += 1
         self.updates += updates
         self.steps[device, tier] += micro_batches
+        return StepsRun(device=device, tier=tier, micro_batches=micro_batches, updates=updates, seconds=seconds)
+
+    def count_compilation(self, seconds: float) -> None:
+        """Note one compilation."""
+        self.compilations += 1
+        self.compilation_seconds += seconds
 
     @property
     def latest_tier(self) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,6 @@ from torch import Tensor
 from pilotage.compiler.cache import Entry
 from pilotage.devices.registry import Choice
 from pilotage.errors import AttachmentError, InputError, TornStateError
-from pilotage.events import StepsRun
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import ProgramState
 from pilotage.execution.synthetic_inputs import SyntheticInputs
@@ -28,7 +28,7 @@ from pilotage.program.layout import Slot
 from pilotage.program.precision import accumulating_in, autocast_type, without_autocast
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
-from pilotage.program.structure import Structure
+from pilotage.program.structure import Structure, rebuilder, unflatten
 from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
 from pilotage.strategies.strategy import Strategy, detached
@@ -125,6 +125,13 @@ class Session:
         return structure
 
     @property
+    def rebuild(self) -> Callable[[list[Tensor]], Any]:
+        """Arranges the outputs of a call as forward returns them."""
+        outputs = self.captured.outputs
+        # The eager tier runs forward at each call, which may return something else each time.
+        return partial(_rebuilt_as_last, self) if outputs is None else rebuilder(outputs)
+
+    @property
     def times(self) -> CallTimes | None:
         """When the parts of the last call were done; None if only the devices know."""
         return self.strategy.times
@@ -149,18 +156,19 @@ class Session:
         strategy = strategy or self.strategy
         if self.synthetic is not None:
             inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
-        settings = self._settings()
-        if not settings:
+        program = self.strategy.program
+        is_plain = not program.draws_random_numbers and (not program.written_buffers or program.trains)
+        has_settings = self.accumulation is not None or self.threads is not None
+        if is_plain and not has_settings and not torch.is_autocast_enabled(self._device_type):
             return strategy.run(inputs)
         with ExitStack() as stack:
-            for each in settings:
+            for each in self._settings(program):
                 stack.enter_context(each)
             return strategy.run(inputs)
 
-    def _settings(self) -> list[AbstractContextManager[object]]:
-        """What has to be set while a call runs; most often nothing, and then it costs nothing."""
+    def _settings(self, program: Program) -> list[AbstractContextManager[object]]:
+        """What has to be set while a call runs."""
         found: list[AbstractContextManager[object]] = []
-        program = self.strategy.program
         if program.draws_random_numbers:
             # Torch's generators belong to the process, and so do the tables of a module that the eager tier runs.
             found.append(PROCESS_WIDE)
@@ -185,18 +193,10 @@ class Session:
     def _device_type(self) -> str:
         return self.choice.capabilities.device.type
 
-    def note_call(self, seconds: float) -> StepsRun:
-        """Note how long a call took; what it has done, for records and logs."""
+    def tune_threads(self, seconds: float) -> None:
+        """Take the time of a call into account, unless a compiler has run beside it."""
         if self.threads is not None and not (self.ascent is not None and self.ascent.is_compiling):
             self.threads.note(seconds)
-        schedule = self.strategy.schedule
-        return StepsRun(
-            device=self.device,
-            tier=self.tier.value,
-            micro_batches=schedule.micro_batches,
-            updates=schedule.updates,
-            seconds=seconds,
-        )
 
     def refuse_torn(self) -> None:
         """Raise if an update was interrupted and what it was changing was not loaded again."""
@@ -271,6 +271,10 @@ class Session:
             self.kept_optimizer = state
         else:
             state.load_into(self.strategy.state)
+
+
+def _rebuilt_as_last(session: Session, tensors: list[Tensor]) -> Any:
+    return unflatten(session.outputs, tensors)
 
 
 def _under(autocast: torch.dtype | None) -> str:

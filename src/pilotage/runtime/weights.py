@@ -61,11 +61,11 @@ class WeightKeeper:
         """
         if strategy.state is None:
             raise detached()
-        self.send(strategy.state)
+        host = self.send(strategy.state)
         self._device = strategy.weights
         if self._trains:
             self.trained = TrainedWeights(
-                self._host(),
+                host,
                 self._device,
                 self.turn,
                 any_process,
@@ -74,14 +74,16 @@ class WeightKeeper:
             )
             self.trained.read_by = self.read_by
 
-    def send(self, state: ProgramState) -> None:
-        """Send the module's weights and buffers to the device."""
+    def send(self, state: ProgramState) -> Mapping[str, Tensor]:
+        """Send the module's weights and buffers to the device; returns them by name."""
         with self.turn:
-            self.fetch_for_reading()
             parameters, buffers = self._tables()
-            self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of([*parameters.values(), *buffers.values()]))
+            host = {**parameters, **buffers}
+            _fetch_from_owners(host.values())
+            self._seen = OWNERSHIP.latest(OWNERSHIP.claims_of(host.values()))
             state.load_weights(parameters, buffers)
-            self._versions.follow({**parameters, **buffers})
+            self._versions.follow(host)
+            return host
 
     def forget_newer(self) -> bool:
         """Let the host keep its values although the device's are newer; returns whether they were."""
@@ -96,14 +98,15 @@ class WeightKeeper:
         self._versions.note()
 
     def unsent_edits(self) -> list[str]:
-        """Some weights that the user has written to since they were sent or fetched, if any; not all at every call."""
+        """Some weights that the user has written to since they were sent or fetched, if any; not all at every call.
+
+        Trained weights that are untouched do not have to be asked.
+        """
         if self._device is dict:
             # Detached: all of them are sent when the device is taken again.
             return []
         if self._generation != OWNERSHIP.generation or (self.trained is None and self._claims):
             # What another program has written to these weights is not an edit.
-            return []
-        if self.trained is not None and self.trained.is_untouched:
             return []
         return self._versions.some_edited()
 
@@ -167,12 +170,12 @@ class WeightKeeper:
 
     def _look_for_owners(self, state: ProgramState) -> None:
         """Find out which program trains these weights now; a training program that has lost some claims them again."""
-        generation = OWNERSHIP.generation
-        if self.trained is not None and OWNERSHIP.owners_of(self._host().values()) != [self.trained]:
+        generation, host = OWNERSHIP.generation, self._host().values()
+        if self.trained is not None and OWNERSHIP.owners_of(host) != [self.trained]:
             self.send(state)
             self.trained.claim()
             generation = OWNERSHIP.generation
-        self._claims = OWNERSHIP.claims_of(self._host().values())
+        self._claims = OWNERSHIP.claims_of(host)
         self._generation = generation
 
     @property
@@ -194,8 +197,7 @@ class WeightKeeper:
 
     def fetch_for_reading(self) -> None:
         """Fetch the weights of this module from all programs that train them."""
-        for owner in OWNERSHIP.owners_of(self._host().values()):
-            owner.fetch_when_read()
+        _fetch_from_owners(self._host().values())
 
     def detach(self) -> None:
         """Fetch the last weights; the device is about to be freed."""
@@ -219,6 +221,12 @@ class WeightKeeper:
         for name, buffer in self._module.named_buffers():
             buffer.copy_(buffers[name])
         self._versions.note()
+
+
+def _fetch_from_owners(host: Iterable[Tensor]) -> None:
+    """Fetch tensors of the host from all programs that train them."""
+    for owner in OWNERSHIP.owners_of(host):
+        owner.fetch_when_read()
 
 
 _CLIP_BY_OPTION = "pass clip_grad_norm= or clip_grad_value= to pilotage.training."

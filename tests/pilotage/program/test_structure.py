@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pilotage.program.structure import call_paths, count_tensors, flatten, tensor_paths, unflatten
+from pilotage.program.structure import call_paths, count_tensors, flatten, rebuilder, tensor_paths, unflatten
 
 
 class Pair(NamedTuple):
@@ -75,6 +75,16 @@ def test_rebuilding_with_other_tensors_leaves_the_original_unchanged(value):
     doubled = unflatten(structure, [tensor * 2 + 1 for tensor in found])
     assert [tensor.item() for tensor in flatten(doubled)[0]] == [tensor.item() * 2 + 1 for tensor in found]
     assert contents(value) == before
+
+
+@given(values)
+def test_a_function_made_for_one_structure_rebuilds_like_the_general_one(value):
+    found, structure = flatten(value)
+    rebuild = rebuilder(structure)
+    for tensors in (found, [tensor + 1 for tensor in found]):
+        # More outputs than the structure holds, such as anchors, are left out.
+        rebuilt = rebuild([*tensors, torch.tensor([99])])
+        assert contents(rebuilt) == contents(unflatten(structure, tensors))
 
 
 @given(values, values)

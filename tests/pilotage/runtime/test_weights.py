@@ -175,11 +175,11 @@ def test_edits_while_detached_are_used(pair, assert_equal, assert_same_state):
 
 def test_weights_can_be_fetched_explicitly(pair, assert_same_state):
     trained = pair()
-    assert not trained.executor.fetch_weights_if_needed()
+    assert not trained.executor.weights.fetch_if_needed()
     trained.train()
-    assert trained.executor.fetch_weights_if_needed()
+    assert trained.executor.weights.fetch_if_needed()
     assert trained.plain_again()
-    assert not trained.executor.fetch_weights_if_needed()
+    assert not trained.executor.weights.fetch_if_needed()
     trained.train()
     trained.executor.fetch_weights()
     assert trained.plain_again()

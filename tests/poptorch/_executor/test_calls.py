@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import poptorch
-from poptorch._executor.calls import as_output
+from poptorch._executor.calls import as_outputs
 
 ONE = torch.ones(2, 3)
 
@@ -126,7 +126,7 @@ def test_backward_of_a_training_output_is_refused():
 
 def test_only_the_output_refuses_backward_and_not_its_source():
     tensor = torch.ones(2, dtype=torch.int64)
-    as_output(tensor)
+    as_outputs([tensor])
     assert "backward" not in vars(tensor)
     outside = torch.ones(2)
     with pytest.warns(UserWarning, match="Output expected to be on the IPU but is on cpu"):

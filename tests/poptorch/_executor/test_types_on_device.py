@@ -7,12 +7,22 @@ import torch
 from torch import nn
 
 import poptorch
-from poptorch._executor.types_on_device import DeviceInputs, as_device_output
-
-as_device_input = DeviceInputs(nn.Linear(2, 2))
+from poptorch._executor.calls import as_outputs
+from poptorch._executor.types_on_device import input_conversions
 
 FLOATS = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
 KEPT = (torch.float32, torch.float16, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)
+
+
+def as_device_input(tensor, module=None):
+    """An input as a call of a module gives it to the program."""
+    convert = input_conversions(module or nn.Linear(2, 2)).get(tensor.dtype)
+    return tensor if convert is None else convert(tensor)
+
+
+def as_device_output(tensor):
+    (output,) = as_outputs([tensor])
+    return output
 
 
 @pytest.mark.parametrize(("given", "expected"), FLOATS.items())
@@ -69,4 +79,4 @@ def test_a_model_with_weights_of_an_unsupported_type_trains_as_in_eager(kind):
 
 def test_with_weights_of_several_types_inputs_become_float32():
     model = nn.ModuleDict({"narrow": nn.Linear(2, 2), "wide": nn.Linear(2, 2).double()})
-    assert DeviceInputs(model)(torch.ones(2, dtype=torch.float64)).dtype == torch.float32
+    assert as_device_input(torch.ones(2, dtype=torch.float64), model).dtype == torch.float32

@@ -39,7 +39,9 @@ class HostChanges:
 
     def check(self, engine: Executor) -> None:
         """Look for changes; called before every run but the first."""
-        if not self._said_edits and (edited := engine.weights.unsent_edits()):
+        trained = engine.weights.trained
+        may_be_edited = trained is None or not trained.is_untouched
+        if may_be_edited and not self._said_edits and (edited := engine.weights.unsent_edits()):
             self._on_edits(edited, engine)
         if not self._said_modes:
             start = self._next if self._next < len(self._parts) else 0

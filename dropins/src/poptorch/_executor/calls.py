@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from torch import Tensor
 
 from pilotage.engine import BoundCall, Program, Structure, Table, split_arguments
 from poptorch._errors import createPoptorchError
-from poptorch._executor.types_on_device import as_device_output
+from poptorch._executor.types_on_device import NARROWER_OUTPUTS
 from poptorch._logging import logger
 
-__all__ = ["InputAdvice", "as_output", "warn_of_host_outputs"]
+__all__ = ["InputAdvice", "as_outputs", "warn_of_host_outputs"]
 
 _REFUSAL = (
     "backward() cannot be called explicitly on outputs of a PopTorch model. If you're using a trainingModel, the "
@@ -65,11 +66,15 @@ def warn_of_host_outputs(program: Program) -> None:
                 warnings.warn("Output expected to be on the IPU but is on cpu", stacklevel=2)
 
 
-def as_output(tensor: Tensor) -> Tensor:
-    """An output in the type that comes back from the device; its ``backward`` raises."""
-    output = as_device_output(tensor)
-    output.backward = _refuse_backward  # type: ignore[method-assign]
-    return output
+def as_outputs(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Outputs in the types that come back from the device; their ``backward`` raises."""
+    outputs = []
+    for tensor in tensors:
+        narrower = NARROWER_OUTPUTS.get(tensor.dtype)
+        output = tensor if narrower is None else tensor.to(narrower)
+        output.backward = _refuse_backward  # type: ignore[method-assign]
+        outputs.append(output)
+    return outputs
 
 
 def _refuse_backward(*args: Any, **kwargs: Any) -> NoReturn:

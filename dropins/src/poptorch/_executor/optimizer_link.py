@@ -151,17 +151,22 @@ class OptimizerLink:
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.forget_device()
 
-    def before_run(self, executor: Executor) -> None:
-        """Send a loaded optimizer state to the device, and warn of changes that were not read."""
-        optimizer = self.optimizer
+    def before_run(self, executor: Executor) -> bool:
+        """Send a loaded optimizer state to the device, and warn of changes that were not read.
+
+        Returns whether the loaded values need another program, which is to be compiled.
+        """
+        optimizer, needs_program = self.optimizer, False
         if isinstance(optimizer, Optimizer):
             if optimizer.host_state_is_dirty:
                 self._send_loaded(optimizer, executor)
+                needs_program = not executor.is_compiled
             # Before the run, since an interrupted run may have made some updates too.
             optimizer.ipu_state_is_dirty = True
         # torch's schedulers check this flag, and warn if the optimizer has made no step.
         setattr(optimizer, OPTIMIZER_WAS_CALLED, True)
         self._unread.check(executor.host_steps.transfers)
+        return needs_program
 
     def _send_loaded(self, optimizer: Optimizer, executor: Executor) -> None:
         loaded = optimizer.get_state_dict()

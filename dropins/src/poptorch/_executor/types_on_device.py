@@ -7,34 +7,24 @@ Integer inputs keep 64 bits, since torch's losses and embeddings require them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
-__all__ = ["DeviceInputs", "as_device_output"]
+__all__ = ["NARROWER_OUTPUTS", "input_conversions"]
 
-_INPUTS = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
-_OUTPUTS = {torch.int64: torch.int32, **_INPUTS}
-
-
-class DeviceInputs:
-    """Converts the inputs of a module to the types that the device computes in."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-
-    def __call__(self, tensor: Tensor) -> Tensor:
-        """An input in the type that the device computes in."""
-        narrower = _INPUTS.get(tensor.dtype)
-        if narrower is None or self._computes_in(tensor.dtype):
-            return tensor
-        return tensor.to(narrower)
-
-    def _computes_in(self, dtype: torch.dtype) -> bool:
-        types = {parameter.dtype for parameter in self._module.parameters() if parameter.is_floating_point()}
-        return types == {dtype}
+_NARROWER_INPUTS = {torch.float64: torch.float32, torch.bfloat16: torch.float32}
+NARROWER_OUTPUTS = {torch.int64: torch.int32, **_NARROWER_INPUTS}
+"""The types in which outputs come back from the device instead of their own."""
 
 
-def as_device_output(tensor: Tensor) -> Tensor:
-    """An output in the type that comes back from the device."""
-    narrower = _OUTPUTS.get(tensor.dtype)
-    return tensor if narrower is None else tensor.to(narrower)
+def input_conversions(module: nn.Module) -> Mapping[torch.dtype, Callable[[Tensor], Tensor]]:
+    """How inputs of a module get the type that the device computes in, for each type that may have to change."""
+    return dict.fromkeys(_NARROWER_INPUTS, partial(_as_device_input, module))
+
+
+def _as_device_input(module: nn.Module, tensor: Tensor) -> Tensor:
+    types = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+    return tensor if types == {tensor.dtype} else tensor.to(_NARROWER_INPUTS[tensor.dtype])

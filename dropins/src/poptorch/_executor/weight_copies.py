@@ -34,7 +34,7 @@ class WeightCopies:
 
     def copyWeightsToHostIfNeeded(self) -> bool:
         """Copy the device's weights to the module if they are newer; returns whether they were."""
-        return self.engine.fetch_weights_if_needed()
+        return self.engine.weights.fetch_if_needed()
 
     def copyWeightsToDevice(self) -> None:
         """Copy the module's weights and buffers to the device, even if the device has trained them since."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pilotage.engine import Batching, Execution, Executor, Program, labels, pipeline_group_here, unknown_name
 from poptorch._errors import createPoptorchError, require
-from poptorch._executor.types_on_device import as_device_output
+from poptorch._executor.types_on_device import NARROWER_OUTPUTS
 from poptorch._observation.tensor_names import UPDATED, label_of, names_in
 from poptorch.enums import OutputMode
 from poptorch.optim.value_names import to_ipu_param
@@ -78,7 +78,7 @@ class Anchors:
                 read = _reader(anchor.long_name, executor)
                 assert read is not None
                 value = read()
-            self._values[short] = as_device_output(value)
+            self._values[short] = value.to(NARROWER_OUTPUTS.get(value.dtype, value.dtype))
         return self._outputs(outputs[:count], program) if program.anchors else outputs
 
     def value(self, short_name: str) -> Tensor:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from torch import Tensor
 
 from pilotage.engine import Executor
-from poptorch._errors import require, translated
+from poptorch._errors import createPoptorchError, require, translated
 from poptorch._observation.anchors import Anchors
 from poptorch._observation.performance import PerformanceCounters
+from poptorch._observation.progress import ProgressBar
 from poptorch._observation.tensor_names import intermediate_representation, names_in
 
 __all__ = ["Observing"]
@@ -20,6 +23,8 @@ class Observing:
 
     engine: Executor
     _anchors: Anchors
+    _bar: ProgressBar | None
+    _counts_cycles: bool
     _performance: PerformanceCounters
 
     def getTensorNames(self) -> list[str]:
@@ -50,6 +55,24 @@ class Observing:
     def getLatency(self) -> Latency:
         """The minimum, maximum and mean time from sending inputs to receiving outputs."""
         return self._performance.latency("input", "output_complete")
+
+    def compilationTime(self) -> timedelta:
+        """How long the compilation took."""
+        if not self.engine.is_compiled:
+            raise createPoptorchError("Please compile the model before obtaining compilation time.")
+        if self._bar is None:
+            raise createPoptorchError(
+                "The compilation was not timed. Set poptorch.Options().showCompilationProgressBar(True)."
+            )
+        return timedelta(seconds=self.engine.record.compilation_seconds)
+
+    def cycleCount(self) -> int:
+        """Raise: only IPU hardware counts cycles."""
+        if not self._counts_cycles:
+            raise createPoptorchError(
+                "Cycle count logging is disabled. Please set option logCycleCount to True to enable."
+            )
+        raise createPoptorchError("Please run the model at least once before obtaining cycle count.")
 
     def _debugGetPopartIR(self) -> str:
         """The operations of the compiled program, as JSON."""

@@ -14,6 +14,9 @@ _LOOK = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 class ProgressBar:
     """Listener that draws ``Graph compilation: 100%|██████████| 100/100 [00:09<00:00]``."""
 
+    hears_calls = False
+    """It draws compilations only."""
+
     def __init__(self) -> None:
         self._bar: Any = None
         self._may_begin = True

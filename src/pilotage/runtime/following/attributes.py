@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -53,46 +54,39 @@ class Attributes:
 
     def __init__(self, module: nn.Module) -> None:
         self._parts = list(module.named_modules())
-        self._live: list[Any] = [vars(part) for _, part in self._parts]
+        self.live: list[Any] = [vars(part) for _, part in self._parts]
         """The tables of attributes, then containers among them, as they are."""
         self._names = [path for path, _ in self._parts]
         self._owners = [type(part).__name__ for _, part in self._parts]
         for name, owner, container in self._containers():
-            self._live.append(container)
+            self.live.append(container)
             self._names.append(name)
             self._owners.append(owner)
         self._outside = list(_outside(part for _, part in self._parts))
-        """What functions read from outside of the module."""
+        self.readers = [read for _, _, read in self._outside]
+        """Each returns a value that functions read from outside of the module."""
         self.note()
 
     def note(self) -> None:
         """Remember the present values."""
-        self._noted = [each.copy() for each in self._live]
-        self._outside_noted = [read() for _, _, read in self._outside]
-
-    def differ(self) -> bool:
-        """Whether any value has changed; asked at every call, so it has to be quick."""
-        try:
-            return self._live != self._noted or self._outside_noted != [read() for _, _, read in self._outside]
-        except Exception:
-            # Tensors and arrays, for instance, do not compare to one truth value.
-            return True
+        self.noted = [each.copy() for each in self.live]
+        self.read = [_kept(read()) for read in self.readers]
 
     def modes(self) -> list[str]:
         """The paths of the parts that were put in another mode."""
-        pairs = zip(self._parts, self._noted, strict=False)
+        pairs = zip(self._parts, self.noted, strict=False)
         return [path for (path, part), noted in pairs if noted[_MODE] != part.training]
 
     def changed(self) -> Iterator[Changed]:
         """The values that have changed, except modes."""
-        for position, (live, noted) in enumerate(zip(self._live, self._noted, strict=True)):
+        for position, (live, noted) in enumerate(zip(self.live, self.noted, strict=True)):
             name, owner = self._names[position], self._owners[position]
             if position < len(self._parts):
                 yield from _changed_attributes(name, owner, live, noted)
             elif not _equal(live, noted):
                 yield Changed(name, owner, noted, live.copy())
-        for (name, owner, read), noted in zip(self._outside, self._outside_noted, strict=True):
-            if not _equal(present := read(), noted):
+        for (name, owner, read), noted in zip(self._outside, self.read, strict=True):
+            if not _equal(present := _kept(read()), noted):
                 yield Changed(name, owner, noted, present)
 
     def _containers(self) -> Iterator[tuple[str, str, Any]]:
@@ -122,15 +116,15 @@ def _outside(parts: Iterator[nn.Module]) -> Iterator[tuple[str, str, Callable[[]
         for each in own:
             _collect(each, functions)
         if not is_torchs(part):
-            yield "forward", type(part).__name__, _attribute(type(part), "forward")
+            yield "forward", type(part).__name__, partial(getattr, type(part), "forward")
     for function in functions.values():
         owner, table = function.__qualname__, function.__globals__
         for name in _global_names(function.__code__):
             if _is_followed(table.get(name, _MISSING)):
-                yield name, owner, _global(table, name)
+                yield name, owner, partial(table.get, name, _MISSING)
         for name, cell in _cells(function):
             if _is_followed(_content(cell)):
-                yield name, owner, _closed(cell)
+                yield name, owner, partial(_content, cell)
 
 
 def _collect(value: Any, functions: dict[int, FunctionType]) -> None:
@@ -154,18 +148,6 @@ def _global_names(code: CodeType) -> set[str]:
 
 def _cells(function: FunctionType) -> Iterator[tuple[str, CellType]]:
     return zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-
-
-def _attribute(owner: type, name: str) -> Callable[[], Any]:
-    return lambda: getattr(owner, name)
-
-
-def _global(table: Mapping[str, Any], name: str) -> Callable[[], Any]:
-    return lambda: _kept(table.get(name, _MISSING))
-
-
-def _closed(cell: CellType) -> Callable[[], Any]:
-    return lambda: _kept(_content(cell))
 
 
 def _content(cell: CellType) -> Any:

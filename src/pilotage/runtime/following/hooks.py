@@ -19,24 +19,17 @@ class Hooks:
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
-        self._count = RemovableHandle.next_id
-        self._noted = self._present()
-        self._filled = [(table, list(table.values())) for _, table in self._tables() if table]
-
-    def may_differ(self) -> bool:
-        """Whether hooks have come or gone, of any module; asked at every call, so it has to be quick."""
-        # torch numbers all hooks of a process; that some have gone shows in the tables that had any.
-        if RemovableHandle.next_id != self._count:
-            return True
-        return any(list(table.values()) != noted for table, noted in self._filled)
+        self.count = RemovableHandle.next_id
+        """How many hooks there were in this process, of any module: torch numbers them."""
+        tables = [(name, table) for name, table in self._tables() if table]
+        self._noted = {name: list(table.values()) for name, table in tables}
+        self.live = [table.values() for _, table in tables]
+        """The hooks as they are, in the tables that had any: it shows there if some have gone."""
 
     def differ(self) -> bool:
         """Whether hooks of this module have come or gone."""
-        self._count = RemovableHandle.next_id
-        return self._present() != self._noted
-
-    def _present(self) -> dict[str, list[Any]]:
-        return {name: list(table.values()) for name, table in self._tables() if table}
+        self.count = RemovableHandle.next_id
+        return {name: list(table.values()) for name, table in self._tables() if table} != self._noted
 
     def _tables(self) -> Iterator[tuple[str, Mapping[int, Any]]]:
         for path, part in self._module.named_modules():

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
-from operator import is_
 from typing import Any
 
-import torch
 from torch import nn
-
-from pilotage.torch_private import DisableTorchFunctionSubclass
 
 _KINDS = ("_modules", "_parameters", "_buffers")
 
@@ -25,32 +20,19 @@ class Members:
             (path, table, dict(table)) for path, table in tables if table
         ]
         """The tables as they are, and as they were."""
-        self._live = [table for _, table, _ in self._tables]
-        self._noted = self._present()
-        self._probe = next((each for each in module.parameters() if each.is_floating_point()), None)
+        self.live = [table.values() for _, table, _ in self._tables]
+        """All members as they are."""
+        self.probe = next((each for each in module.parameters() if each.is_floating_point()), None)
         """A change of type changes all parameters in place, so one of them is looked at."""
-        self._type = self._present_type()
+        self.type = None if self.probe is None else self.probe.dtype
 
-    def differ(self) -> bool:
-        """Whether members have come, gone or been replaced, or the weights have another type."""
-        present = self._present()
-        if len(present) != len(self._noted) or not all(map(is_, present, self._noted)):
-            return True
-        return self._probe is not None and self._present_type() != self._type
-
-    def _present_type(self) -> torch.dtype | None:
-        # Otherwise a parameter whose newer values are on the device handles the question in Python.
-        with DisableTorchFunctionSubclass():
-            return None if self._probe is None else self._probe.dtype
-
-    def difference(self) -> str:
-        """What differs, by name."""
+    def difference(self) -> str | None:
+        """What has come, gone or been replaced, by name; None if that is nothing."""
         for path, table, noted in self._tables:
             for name in {**noted, **table}:
                 if table.get(name) is not noted.get(name):
                     change = "was removed" if name not in table else "was replaced" if name in noted else "was added"
                     return f"{path}.{name} {change}" if path else f"{name} {change}"
-        return f"The weights have become {self._present_type()} instead of {self._type}"
-
-    def _present(self) -> list[Any]:
-        return list(chain.from_iterable([table.values() for table in self._live]))
+        if self.probe is not None and self.probe.dtype != self.type:
+            return f"The weights have become {self.probe.dtype} instead of {self.type}"
+        return None

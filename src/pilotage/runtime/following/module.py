@@ -16,8 +16,7 @@ from pilotage.errors import OptionError, ProgramFileError
 from pilotage.events import Listener, Noted, Warned
 from pilotage.program.program import Program
 from pilotage.runtime.following.attributes import Attributes, Changed
-from pilotage.runtime.following.hooks import Hooks
-from pilotage.runtime.following.members import Members
+from pilotage.runtime.following.quick_look import QuickLook
 from pilotage.storage.fingerprint import fingerprint
 from pilotage.turns import PROCESS_WIDE
 
@@ -40,7 +39,8 @@ class ModuleWatch:
         self._follows = follows
         self._wrapped = modes_of(module)
         self._captured: dict[nn.Module, bool] = {}
-        self._watched: tuple[Members, Hooks, Attributes] | None = None
+        self.look: QuickLook | None = None
+        """Whether anything differs, before `needs_capture` finds out what; None if nothing is compared."""
         self._suspects: tuple[list[Changed], Program] | None = None
         """The values for which the module is captured again, and the program from before."""
         self._captures: Counter[str] = Counter()
@@ -74,23 +74,20 @@ class ModuleWatch:
             self._judge(*self._suspects, program)
             self._suspects = None
         with PROCESS_WIDE:
-            self._watched = Members(self._module), Hooks(self._module), Attributes(self._module)
+            self.look = QuickLook(self._module)
 
     def needs_capture(self, program: Program) -> bool:
         """Whether the module has to be captured again; raises for what cannot be followed, warns of what is ignored."""
-        if self._watched is None:
-            return False
-        members, hooks, attributes = self._watched
-        if not (members.differ() or hooks.may_differ() or attributes.differ()):
+        if self.look is None:
             return False
         # While it is captured for another program, the module has other tensors and modes.
         with PROCESS_WIDE:
-            if members.differ():
-                return self._on_other_members(members.difference())
-            if hooks.differ():
+            if (difference := self.look.members.difference()) is not None:
+                return self._on_other_members(difference)
+            if self.look.hooks.differ():
                 self._note("Its hooks have changed")
                 return True
-            return attributes.differ() and self._on_other_attributes(attributes, program)
+            return self._on_other_attributes(self.look.attributes, program)
 
     def _on_other_members(self, difference: str) -> bool:
         if self._trains:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from pilotage.capture.model import findings_of
@@ -31,25 +30,24 @@ class StateOnDevice(defaultdict[Tensor, Any]):
     def __init__(self, fetch: Callable[[], TorchState]) -> None:
         super().__init__(dict)
         self._fetch = fetch
-        self._is_fetched = False
+        self.is_fetched = False
         self._noted: object = None
 
-    def expect_change(self) -> None:
-        """The device is about to change the state: what was fetched is out of date from now on."""
-        if self._is_fetched:
-            super().clear()
-            self._is_fetched = False
+    def forget(self) -> None:
+        """Fetch the state again when it is next touched."""
+        super().clear()
+        self.is_fetched = False
 
     @property
     def was_edited(self) -> bool:
         """Whether the user has changed the state since it was fetched."""
-        return self._is_fetched and self._versions() != self._noted
+        return self.is_fetched and self._versions() != self._noted
 
     def fill(self) -> None:
         """Fetch the state, unless it was fetched already."""
-        if not self._is_fetched:
+        if not self.is_fetched:
             fetched = self._fetch()
-            self._is_fetched = True
+            self.is_fetched = True
             super().update(fetched)
             self._noted = self._versions()
 
@@ -83,8 +81,10 @@ for _name in (
 class FollowedState:
     """Keeps the state of a torch optimizer and that of a program in sync."""
 
-    def __init__(self, optimizer: FollowedOptimizer | None, module: nn.Module, weights: WeightKeeper) -> None:
-        self._optimizer = None if optimizer is None else optimizer.optimizer
+    def __init__(self, optimizer: FollowedOptimizer, module: nn.Module, weights: WeightKeeper) -> None:
+        self.settings = optimizer
+        """What the optimizer's parameter groups say."""
+        self.optimizer = optimizer.optimizer
         self._module = module
         self._weights = weights
         self._session: weakref.ref[Session] | None = None
@@ -93,35 +93,34 @@ class FollowedState:
 
     def exchange(self, session: Session, plan: OptimizerPlan | None) -> None:
         """Take over what the user has changed, before a program starts or runs."""
-        if self._optimizer is None or plan is None:
+        if plan is None:
             return
-        present, is_new = self._optimizer.state, self._view is None
-        if present is self._view:
-            if self._view is not None and self._view.was_edited:
-                self._load(session, plan, dict(self._view))
-        elif not isinstance(present, StateOnDevice) and not (is_new and _is_empty(present)):
+        present, view = self.optimizer.state, self._view
+        if view is not None and present is view:
+            if view.is_fetched and view.was_edited:
+                self._load(session, plan, dict(view))
+        elif not isinstance(present, StateOnDevice) and not (view is None and _is_empty(present)):
             self._load(session, plan, present)
         if self._session is None or self._session() is not session:
             self._session = weakref.ref(session)
         self._plan = plan
-        self._show(self._optimizer)
+        # If it shows a state that is not this one, the optimizer also trains another program.
+        if view is None or not isinstance(present, StateOnDevice):
+            self._show()
 
     def expect_change(self) -> None:
-        """The program's state is about to change."""
-        if self._view is not None:
-            self._view.expect_change()
+        """The device is about to change the state: what was fetched is out of date from now on."""
+        if self._view is not None and self._view.is_fetched:
+            self._view.forget()
 
-    def _show(self, optimizer: torch.optim.Optimizer) -> None:
-        if isinstance(optimizer.state, StateOnDevice) and self._view is not None:
-            # If it is not this one, the optimizer also trains another program, whose state it shows.
-            return
+    def _show(self) -> None:
         mine = weakref.ref(self)
 
         def fetch() -> TorchState:
             followed = mine()
             return {} if followed is None else followed._fetched()
 
-        self._view = optimizer.state = StateOnDevice(fetch)
+        self._view = self.optimizer.state = StateOnDevice(fetch)
 
     def _fetched(self) -> TorchState:
         session = None if self._session is None else self._session()

@@ -66,19 +66,11 @@ class ShapedExecutor(Executor):
         self._replaced: Session | None = None
         """The program whose state the next one takes over."""
 
-    def _ready(self, call: BoundCall) -> Session:
-        if self._session is not None and self._follows_shapes and self._binder.has_other_shapes(call):
-            self._follow_changes(self._session)
-            if self._session is not None:
-                self._change_shape(call)
-        return super()._ready(call)
-
-    def _follow_changes(self, session: Session) -> None:
-        """Follow what the user has changed before another program is captured or used; may drop all programs."""
-        if self._optimizer is not None and self._optimizer.has_changed():
-            self._read(self._optimizer)
-        if self._session is session and self._watch.needs_capture(session.captured):
-            self._capture_again()
+    def _follows_shape(self, call: BoundCall) -> bool:
+        if not self._has_several or not self._binder.has_other_shapes(call):
+            return False
+        self._change_shape(call)
+        return True
 
     def _read(self, optimizer: FollowedOptimizer) -> None:
         if self._session is not None and self.plan is not None:
@@ -94,21 +86,20 @@ class ShapedExecutor(Executor):
     @in_turn
     def compile_for(self, call: BoundCall) -> None:
         """Capture and load the program for a call, beside those for other shapes."""
-        if self._session is not None and self._replaced is None and self._follows_shapes:
-            if self._binder.has_other_shapes(call):
-                self._change_shape(call)
-            else:
+        if self._session is not None and self._replaced is None and self._has_several:
+            if not self._follows_shape(call):
                 self._binder.check(call)
             return
         self._divide(self._batching_of(call))
         super().compile_for(call)
 
     @property
-    def _follows_shapes(self) -> bool:
+    def _has_several(self) -> bool:
+        """Whether there may be programs for several shapes."""
         return self._given.shapes > 1 and self.peers is None and self.pipeline_group is None
 
     def _batching_of(self, call: BoundCall) -> Batching:
-        if not self._first or not self._follows_shapes:
+        if not self._first or not self._has_several:
             return self._given.batching
         return divided(call, self._first, self._given.batching, self.signature.names)
 
@@ -141,7 +132,7 @@ class ShapedExecutor(Executor):
             raise
 
     def _use(self, kept: _Kept) -> None:
-        self._session, self._arrival = kept.session, kept.arrival
+        self._session, self._arrival, self.rebuild = kept.session, kept.arrival, kept.session.rebuild
         self._divide(kept.execution.batching)
         self._binder.expect(kept.session.program.arguments, kept.session.program.inputs)
 

@@ -14,7 +14,7 @@ from pilotage.execution.cuda_graph import can_be_recorded, nothing_is_done, tryi
 from pilotage.execution.pinned_inputs import InputStaging, OutputStaging
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.recording_turns import RECORDING
-from pilotage.execution.state import DeviceState, Exchange
+from pilotage.execution.state import NOTHING, DeviceState, Exchange
 from pilotage.execution.walk import WalkedExecutable, micro_batches_of
 from pilotage.program.program import Program
 from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
@@ -131,11 +131,11 @@ class _RecordedShare:
         for number in steps.micro_batches:
             self._staging.bring(self._pieces, number)
         if steps.updates:
-            self._state.begin_update()
+            self._state.torn = self._state.all_parts
         with self._drawing(steps.steps[0].replica):
             self._graphs[segment].replay()
         if steps.updates:
-            self._state.end_update()
+            self._state.torn = NOTHING
 
     def finish(self) -> tuple[list[list[Tensor]], MicroBatches]:
         """The parts of the outputs on the host, and the micro-batches as forward has left them."""

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from pilotage.runtime.following.attributes import Attributes
+from pilotage.runtime.following.quick_look import QuickLook
 
 LEVEL = 1
 SCALE = 1.0
@@ -58,15 +59,16 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_value_that_has_changed_is_named_until_it_is_noted(name):
     part = Part()
-    attributes = Attributes(part)
-    assert not attributes.differ()
+    look = QuickLook(part)
+    attributes = look.attributes
+    assert not look.differs()
     CHANGES[name](part)
-    assert attributes.differ()
+    assert look.differs()
     (changed,) = attributes.changed()
     assert changed.name == name
     assert changed.is_new == (name == "other")
     attributes.note()
-    assert not attributes.differ()
+    assert not look.differs()
     assert list(attributes.changed()) == []
 
 
@@ -111,18 +113,18 @@ def test_a_global_variable_with_the_name_of_an_attribute_is_not_compared(monkeyp
 
 def test_equal_values_in_other_objects_are_no_change():
     part = Part()
-    attributes = Attributes(part)
+    look = QuickLook(part)
     part.number, part.layer.p = 1.0, float("0.5")
-    assert not attributes.differ()
+    assert not look.differs()
 
 
 def test_modes_are_told_apart_from_other_values():
     part = Part()
-    attributes = Attributes(part)
+    look = QuickLook(part)
     part.layer.eval()
-    assert attributes.differ()
-    assert attributes.modes() == ["layer"]
-    assert list(attributes.changed()) == []
+    assert look.differs()
+    assert look.attributes.modes() == ["layer"]
+    assert list(look.attributes.changed()) == []
 
 
 def test_weights_and_hooks_are_not_among_the_values():
