@@ -146,6 +146,13 @@ def test_only_options_and_distributed_read_the_environment():
     assert readers - {"src/pilotage/porting/rules/hpu/imports.py"} == {"src/pilotage/options/environment.py"}
 
 
+def test_drop_ins_import_the_engine_and_the_public_door_only():
+    reaching = re.compile(r"""^\s*(?:from|import) pilotage\.(?!engine\b)|import_module\(["']pilotage\.""", re.MULTILINE)
+    drop_ins = [*(ROOT / "dropins/src").rglob("*.py"), *(ROOT / "dropins/fallback").rglob("*.py")]
+    assert len(drop_ins) > 200
+    assert not [label(path) for path in drop_ins if reaching.search(path.read_text())]
+
+
 def test_only_some_folders_compare_device_names():
     knowing = {"devices", "execution", "strategies", "compiler", "porting"}
     assert not [label(path) for path in CORE if not knowing & set(path.parts) and compares_device_names(path)]

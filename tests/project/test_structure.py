@@ -4,6 +4,7 @@ Each rule has a list of places that still break it. A place that no longer break
 """
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = (ROOT / "src", ROOT / "dropins/src", ROOT / "dropins/fallback")
 MODULES = [path for folder in SOURCES for path in sorted(folder.rglob("*.py"))]
+PILOTAGE = ROOT / "src/pilotage"
+CORE = [path for path in MODULES if PILOTAGE in path.parents]
 
 LARGEST_FOLDER = 20
 LARGE_FOLDERS: set[str] = set()
@@ -22,6 +25,19 @@ REASON = "Large because"
 """How a sentence in the docstring of a large class begins."""
 LARGE_CLASSES: set[str] = set()
 """Large classes that have yet to be divided or to give a reason."""
+
+OURS = ("runtime", "strategies", "execution", "program", "optim", "distributed", "capture", "compiler", "devices")
+"""Folders of the core whose classes have a name that an annotation could leave out."""
+OF_OTHERS = {
+    *("counter", "group", "model", "results", "schedule", "section", "sequence", "settings", "state", "step", "table"),
+    *("constant", "kind", "loss", "operation", "record", "slot", "start", "structure", "store", "target"),
+}
+"""Words for a class of ours that also name what torch, numpy or the user has."""
+
+PRIVATE_TO_OTHERS = {
+    *("_actions", "_apply", "_base", "_buffers", "_make", "_modules", "_parameters", "_register", "_version"),
+}
+"""Private names of torch and of Python's library that classes of ours use too."""
 
 LONGEST_REPETITION = 10
 REPETITIONS: set[tuple[str, ...]] = set()
@@ -73,6 +89,66 @@ def assigned(methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterator[
     for each in (each for method in methods for each in ast.walk(method)):
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and ast.unparse(each.value) == "self":
             yield each.attr
+
+
+def test_nothing_of_ours_is_annotated_any():
+    """Parameters and fields that are named like a class of the core say which class it is."""
+    names = {snake_case(name) for path in CORE if path.relative_to(PILOTAGE).parts[0] in OURS for name in classes(path)}
+    names = (names | {"call", "plan", "walked"}) - OF_OTHERS
+    found = {
+        f"{label(path)}: {name}"
+        for path in CORE
+        for name, annotation in annotations(parsed(path))
+        if name.strip("_") in names and annotation == "Any"
+    }
+    assert {"executor", "session", "program", "plan", "strategy"} <= names
+    assert found == set()
+
+
+def annotations(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The parameters and fields of a module, with the text of their annotations."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation is not None:
+            yield node.arg, ast.unparse(node.annotation)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute):
+            yield node.target.attr, ast.unparse(node.annotation)
+        elif isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                    yield each.target.id, ast.unparse(each.annotation)
+
+
+def classes(path: Path) -> Iterator[str]:
+    return (node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def test_no_module_reaches_into_private_parts_of_an_object_from_another():
+    defined = {path: set(private_names(parsed(path))) for path in CORE}
+    counts = Counter(name for names in defined.values() for name in names)
+    found = {
+        f"{label(path)}: {ast.unparse(node)}"
+        for path in CORE
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) not in ("self", "cls", "super()")
+        and not ast.unparse(node.value).startswith("torch")
+        and counts[node.attr]
+        and node.attr not in defined[path] | PRIVATE_TO_OTHERS
+    }
+    assert found == set()
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """The private methods and fields of a module's classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            names = {*annotated(node), *assigned(methods), *(method.name for method in methods)}
+            yield from (name for name in names if name.startswith("_") and not name.startswith("__"))
 
 
 def test_no_long_block_is_repeated():

@@ -17,13 +17,12 @@ from pilotage.optim.family import Refinements
 from pilotage.optim.following import FollowedOptimizer
 from pilotage.options.batching import Batching
 from pilotage.passes.anchors import tensor_names
-from pilotage.program.graphs.tracebacks import ShortTracebacks
+from pilotage.program.graphs.tracebacks import ShortTracebacks, shorten
 from pilotage.program.layout import Slot
-from pilotage.program.structure import unflatten
 from pilotage.runtime.checkpoints.folder import Checkpoint, Checkpoints
 from pilotage.runtime.checkpoints.run import CheckpointRun
 from pilotage.runtime.executor import Executor
-from pilotage.runtime.guards import GuardedModel
+from pilotage.runtime.guards import GuardedModel, executor_of
 from pilotage.runtime.optimizer_state import OptimizerState, refuse_another_kind, refuse_other_slots
 from pilotage.runtime.record import RunRecord
 
@@ -46,15 +45,19 @@ class CompiledModel(GuardedModel):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; a training program also updates the weights."""
         executor = self._executor
-        with _SHORT, executor.calling:
-            outputs = executor.run(executor.bind(*args, **kwargs))
-            if labels := executor.execution.anchors:
-                first = len(outputs) - len(labels)
-                self._anchored = dict(zip(labels, outputs[first:], strict=True))
-                outputs = outputs[:first]
-            if self._is_new:
-                self._answer_leftovers(outputs)
-            return unflatten(executor.output_structure, outputs)
+        try:
+            with executor.calling:
+                outputs = executor.run(executor.bind(*args, **kwargs))
+                if labels := executor.execution.anchors:
+                    first = len(outputs) - len(labels)
+                    self._anchored = dict(zip(labels, outputs[first:], strict=True))
+                    outputs = outputs[:first]
+                if self._is_new:
+                    self._answer_leftovers(outputs)
+                return executor.rebuild(outputs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _answer_leftovers(self, outputs: Iterable[Tensor]) -> None:
         """Let lines that a plain training loop needs, and this one does not, say so."""
@@ -169,7 +172,8 @@ class CompiledModel(GuardedModel):
 
 def record_of(model: Any) -> RunRecord | None:
     """What a wrapped model has run and where, a drop-in's too; None for anything that no program runs."""
-    return model._executor.record if isinstance(model, GuardedModel) else None
+    executor = executor_of(model)
+    return None if executor is None else executor.record
 
 
 def _copied(value: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pilotage.errors import PredictionError
 from pilotage.prediction.devices.model import DeviceModel
@@ -46,20 +45,19 @@ def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequ
     )
 
 
-def subject_of(executor: Any, call: BoundCall, name: str, loading: Loading | None = None) -> Subject:
+def subject_of(executor: Executor, call: BoundCall, name: str, loading: Loading | None = None) -> Subject:
     """What an executor captures a program from, at a call."""
-    if executor._optimizer is not None:
-        executor._read(executor._optimizer)
+    compilation, micro_batch = executor.compilation_for(call)
     return Subject(
-        name=executor.execution.name or name,
-        module=executor.module,
-        modes=executor._watch.modes(),
-        plan=executor.plan,
-        execution=executor.execution,
+        name=compilation.execution.name or name,
+        module=compilation.module,
+        modes=compilation.modes,
+        plan=compilation.plan,
+        execution=compilation.execution,
         arguments=call.arguments,
-        micro_batch=executor._binder.micro_batch(call),
-        replica_groups=executor._replica_groups,
-        parsers=executor._parsers,
+        micro_batch=micro_batch,
+        replica_groups=compilation.replica_groups,
+        parsers=compilation.parsers,
         loading=loading or Loading(),
         around_forward=executor.around_forward,
     )

@@ -14,9 +14,12 @@ from pilotage.proof.watching.patching import replace_function
 
 if TYPE_CHECKING:
     from pilotage.profiling.graph_look import ProgramLook
+    from pilotage.profiling.subject import Facts
     from pilotage.profiling.watch import ScriptWatch
+    from pilotage.runtime.call import BoundCall
     from pilotage.runtime.executor import Executor
     from pilotage.runtime.session import Session
+    from pilotage.strategies.strategy import Strategy
 
 __all__ = ["ProgramWatch"]
 
@@ -40,7 +43,7 @@ class ProgramWatch:
         replace_function(module.Session, "run", self._run_session)
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_for(executor: Executor, call: Any) -> Any:
+        def compile_for(executor: Executor, call: BoundCall) -> Any:
             from pilotage.prediction.trace.modules import naming_modules
 
             with self._inside(executor), naming_modules(_model(executor)), self._watch.timeline.activity("compile"):
@@ -49,7 +52,7 @@ class ProgramWatch:
         return compile_for
 
     def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(executor: Executor, call: Any) -> Any:
+        def run(executor: Executor, call: BoundCall) -> Any:
             if self._present is not None:
                 return original(executor, call)
             known = self._watch.subject_of(executor)
@@ -70,7 +73,7 @@ class ProgramWatch:
         return run
 
     def _run_session(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(session: Session, inputs: Sequence[Tensor], strategy: Any = None) -> Any:
+        def run(session: Session, inputs: Sequence[Tensor], strategy: Strategy | ProgramLook | None = None) -> Any:
             if strategy is None and self._present is not None:
                 strategy = self._look(session)
             return original(session, inputs, strategy)
@@ -79,6 +82,7 @@ class ProgramWatch:
 
     def _look(self, session: Session) -> ProgramLook | None:
         """What runs the next call with a clock around each operation, if it is time for that."""
+        from pilotage.execution.state import DeviceState
         from pilotage.profiling.graph_look import ProgramLook
         from pilotage.profiling.subject import Stage
 
@@ -87,7 +91,8 @@ class ProgramWatch:
         if subject is None or subject.stage is not Stage.LOOKING:
             return None
         if id(session) not in self._looks:
-            state: Any = session.attached
+            state = session.attached
+            assert isinstance(state, DeviceState), "only programs on one device are looked at"
             prefix = "" if _model(self._present) is self._present.module else "module."
             look = ProgramLook(session.program, session.schedule, state, session.streams, prefix)
             self._looks[id(session)] = (session, look)
@@ -120,7 +125,7 @@ def _can_look(session: Session) -> bool:
     return isinstance(session.strategy, SingleDevice) and len(session.strategy.devices) == 1 and has_graphs
 
 
-def _facts(executor: Executor, session: Session) -> Any:
+def _facts(executor: Executor, session: Session) -> Facts:
     from pilotage.profiling.subject import Facts
 
     batching, program = executor.execution.batching, session.captured

@@ -89,3 +89,8 @@ class GuardedModel:
             )
         getattr(self._executor.module, method)(*args)
         return self
+
+
+def executor_of(model: object) -> Executor | None:
+    """What runs a wrapped model; None for anything that no program runs."""
+    return model._executor if isinstance(model, GuardedModel) else None

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from poptorch._executor.optimizer_link import OptimizerLink
 from poptorch.options import Options
 
 __all__ = ["Picklable"]
@@ -19,7 +20,7 @@ class Picklable:
     trains: bool
     _user_model: nn.Module
     _options: Options
-    _link: Any
+    _link: OptimizerLink | None
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         optimizer = None if self._link is None else self._link.optimizer

@@ -24,7 +24,7 @@ def product_rate(model: DeviceModel, kind: str, tf32: bool) -> float:
 
 
 def traffic_seconds(bytes_: int, model: DeviceModel) -> float:
-    """The seconds for so many bytes; what fits in the cache often lies there still."""
+    """The seconds to read or write some bytes; what fits in the cache is often still there."""
     traffic = model.traffic
     if not traffic.cache_bytes or bytes_ >= 2 * traffic.cache_bytes:
         return bytes_ / traffic.memory

@@ -10,10 +10,10 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.modules import ModeCheck, ModuleWatch
@@ -23,6 +23,20 @@ from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting import ForwardRecord, SplitCheck
 from pilotage.proof.watching.watch import Watch, mean_loss
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pilotage.execution.random_streams import RandomStreams
+    from pilotage.execution.state import DeviceState
+    from pilotage.execution.walk import WalkedExecutable
+    from pilotage.optim.rule import OptimizerPlan
+    from pilotage.program.program import Program
+    from pilotage.program.schedule import Step
+    from pilotage.proof.watching.loaders import Load
+    from pilotage.runtime.call import BoundCall
+    from pilotage.runtime.executor import Executor
+    from pilotage.runtime.session import Session
+
 __all__ = ["ProgramWatch"]
 
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_product")
@@ -31,12 +45,12 @@ _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_produc
 class _Call:
     """One call of a training program."""
 
-    def __init__(self, executor: Any, line: str | None) -> None:
+    def __init__(self, executor: Executor, line: str | None) -> None:
         self.executor = executor
         self.line = line
         self.micro_batches = 0
         self.updates = 0
-        self.loads: list[Any] = []
+        self.loads: list[Load] = []
 
 
 class ProgramWatch:
@@ -51,9 +65,9 @@ class ProgramWatch:
         self._given: dict[int, torch.optim.Optimizer] = {}
         """The optimizer that each executor trains with, by the address of the executor."""
         self._described: set[int] = set()
-        self._modes: dict[int, tuple[Any, bool]] = {}
+        self._modes: dict[int, tuple[dict[nn.Module, bool], bool]] = {}
         """Whether each program trains in evaluation mode, by the address of its executor, with its modes."""
-        self.wrapper_of: Callable[[Any], int | None] = lambda executor: None
+        self.wrapper_of: Callable[[Executor], int | None] = lambda executor: None
         """The number of the wrapper that an executor belongs to."""
 
     # Installation, module by module
@@ -81,8 +95,8 @@ class ProgramWatch:
 
     # Calls
 
-    def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run(executor: Any, call: Any) -> Any:
+    def _run(self, original: Callable[[Executor, BoundCall], list[Tensor]]) -> Callable[..., list[Tensor]]:
+        def run(executor: Executor, call: BoundCall) -> list[Tensor]:
             if executor.plan is None or self._call is not None:
                 return original(executor, call)
             self._call = own = _Call(executor, users_line())
@@ -95,32 +109,39 @@ class ProgramWatch:
                 self._call = None
             if not own.updates:
                 # Stages in several processes run by other code than the steps of one process.
-                self._finish_unseen(own, call, outputs)
+                self._finish_unseen(own, outputs)
             self._describe(executor, call, own.line)
             return outputs
 
         return run
 
-    def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_for(executor: Any, call: Any) -> Any:
+    def _compile(self, original: Callable[[Executor, BoundCall], None]) -> Callable[..., None]:
+        def compile_for(executor: Executor, call: BoundCall) -> None:
             # A capture runs forward too, on tensors without values.
             outside, self._watch.is_in_program = self._watch.is_in_program, True
             try:
-                return original(executor, call)
+                original(executor, call)
             finally:
                 self._watch.is_in_program = outside
 
         return compile_for
 
-    def _finish_unseen(self, own: _Call, call: Any, outputs: Any) -> None:
+    def _finish_unseen(self, own: _Call, outputs: list[Tensor]) -> None:
         losses = [mean_loss(each) for each in outputs if each.is_floating_point() and each.dim() <= 1]
         updates = own.executor.session.schedule.updates
         for _ in range(updates):
             self._watch.pending.losses = losses[-1:]
             self._close(own, share=updates)
 
-    def _run_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def run_step(walked: Any, number: int, step: Any, state: Any, streams: Any, batch: Any) -> Any:
+    def _run_step(self, original: Callable[..., list[Tensor]]) -> Callable[..., list[Tensor]]:
+        def run_step(
+            walked: WalkedExecutable,
+            number: int,
+            step: Step,
+            state: DeviceState,
+            streams: RandomStreams,
+            batch: Sequence[Tensor],
+        ) -> list[Tensor]:
             own = self._call
             if own is None:
                 outputs = original(walked, number, step, state, streams, batch)
@@ -137,14 +158,16 @@ class ProgramWatch:
                 if watch.updates == 0:
                     watch.pending.facts["returned"] = [float(each) for each in outputs if _is_scalar(each)]
             if step.action.value in ("train", "update"):
-                self._close(own, share=own.executor.session.schedule.updates, state=state)
+                self._close(own, share=own.executor.session.schedule.updates)
             return outputs
 
         return run_step
 
-    def _without_loss(self, walked: Any, outputs: Any, batch: Any, keep: list[Any] | None = None) -> Any:
+    def _without_loss(
+        self, walked: WalkedExecutable, outputs: list[Tensor], batch: Sequence[Tensor], keep: list[Tensor] | None = None
+    ) -> list[Tensor]:
         """Take the hidden loss away from the outputs of a step."""
-        if not batch or not getattr(walked._program, "anchors", ()) or walked._program.anchors[-1] != _HIDDEN:
+        if not batch or walked.program.anchors[-1:] != (_HIDDEN,):
             return outputs
         loss = outputs.pop()
         if keep is not None:
@@ -152,7 +175,7 @@ class ProgramWatch:
             keep.append(loss)
         return outputs
 
-    def _close(self, own: _Call, share: int, state: Any = None) -> None:
+    def _close(self, own: _Call, share: int) -> None:
         watch = self._watch
         executor = own.executor
         session = executor.session
@@ -182,7 +205,7 @@ class ProgramWatch:
             **facts,
         )
 
-    def _is_in_eval_mode(self, executor: Any) -> bool:
+    def _is_in_eval_mode(self, executor: Executor) -> bool:
         modes = executor.modes
         found = self._modes.get(id(executor))
         if found is None or found[0] is not modes:
@@ -190,19 +213,19 @@ class ProgramWatch:
             found = self._modes[id(executor)] = (modes, ModeCheck(executor.module).is_in_eval_mode(modes))
         return found[1]
 
-    def given(self, executor: Any, optimizer: torch.optim.Optimizer | None) -> None:
+    def given(self, executor: Executor, optimizer: torch.optim.Optimizer | None) -> None:
         """An executor trains with this optimizer from now on."""
         if optimizer is not None:
             self._given[id(executor)] = optimizer
 
-    def _optimizer_of(self, executor: Any) -> torch.optim.Optimizer | None:
+    def _optimizer_of(self, executor: Executor) -> torch.optim.Optimizer | None:
         followed = executor.host_steps.optimizer
         return followed if followed is not None else self._given.get(id(executor))
 
     # What a program is
 
-    def _anchored(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def anchored(program: Any, names: Any) -> Any:
+    def _anchored(self, original: Callable[[Program, Sequence[str]], Program]) -> Callable[..., Program]:
+        def anchored(program: Program, names: Sequence[str]) -> Program:
             made = original(program, names)
             first = next(iter(program.computations.values()))
             if program.plan is None or first.graph is None or program.gradients:
@@ -224,7 +247,7 @@ class ProgramWatch:
 
         return label
 
-    def _describe(self, executor: Any, call: Any, line: str | None) -> None:
+    def _describe(self, executor: Executor, call: BoundCall, line: str | None) -> None:
         """Write once what a program is, and look at its forward pass."""
         if id(executor) in self._described:
             return
@@ -252,7 +275,7 @@ class ProgramWatch:
             self._split.is_done = True
             self._look_at_split(executor, call)
 
-    def _look_at_split(self, executor: Any, call: Any) -> None:
+    def _look_at_split(self, executor: Executor, call: BoundCall) -> None:
         """Run forward of a copy once, on the first micro-batch, to see whether the loss depends on the split."""
         from pilotage.program.structure import unflatten
         from pilotage.runtime.call import first_micro_batch
@@ -284,25 +307,26 @@ def _is_scalar(value: Tensor) -> bool:
     return value.numel() == 1 and value.is_floating_point()
 
 
-def _share_of(loads: list[Any], number: int, updates: int) -> list[Any]:
+def _share_of(loads: list[Load], number: int, updates: int) -> list[Load]:
     """The part of a call's batch that went into one of its updates."""
     if updates == 1 or not loads:
         return loads
     return [load.part(number, updates) for load in loads]
 
 
-def _parameters(executor: Any, session: Any) -> Iterator[tuple[str, Tensor]]:
+def _parameters(executor: Executor, session: Session) -> Iterator[tuple[str, Tensor]]:
     names = set(session.program.layout.trained)
     # A program that has left its device has given its weights back to the module.
     held = dict(executor.module.named_parameters()) if session.state is None else session.whole_weights()
     return ((name, tensor) for name, tensor in held.items() if name in names)
 
 
-def _rates(plan: Any) -> list[float]:
-    return [float(group.values["lr"]) for group in plan.groups if "lr" in group.values]
+def _rates(plan: OptimizerPlan | None) -> list[float]:
+    groups = [] if plan is None else plan.groups
+    return [float(group.values["lr"]) for group in groups if "lr" in group.values]
 
 
-def _types_in(program: Any) -> dict[str, int]:
+def _types_in(program: Program) -> dict[str, int]:
     """In which types the products of a program are computed."""
     found: dict[str, int] = {}
     for computation in program.computations.values():

@@ -7,10 +7,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.proof.watching.record import RecordFile
 from pilotage.proof.watching.settings import WatchSettings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pilotage.proof.watching.loaders import Load
 
 __all__ = ["EnoughSteps", "Pending", "Watch", "mean_loss"]
 
@@ -34,7 +39,7 @@ class Pending:
     def __init__(self) -> None:
         self.losses: list[Any] = []
         """Tensors of one element: what each backward pass started from."""
-        self.batches: list[Any] = []
+        self.batches: list[Load] = []
         """What loaders have yielded."""
         self.loader: int | None = None
         """The loader whose batch went into the last forward pass before backward."""
@@ -195,7 +200,7 @@ class Watch:
         os.register_at_fork(after_in_child=self._after_fork)
         before = sys.excepthook
 
-        def failed(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             self._error = f"{kind.__name__}: {error}"
             before(kind, error, trace)
 
@@ -237,7 +242,7 @@ def _numbers(losses: list[Any]) -> list[float]:
     return [float(mean_loss(loss)) if hasattr(loss, "detach") else float(loss) for loss in losses]
 
 
-def _samples_of(batches: list[Any]) -> dict[str, Any]:
+def _samples_of(batches: list[Load]) -> dict[str, Any]:
     skipped = [batch for batch in batches if batch.is_skipped]
     kept = [batch for batch in batches if not batch.is_skipped] if skipped else batches
     return {

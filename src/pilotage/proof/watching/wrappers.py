@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.programs import ProgramWatch
 from pilotage.proof.watching.watch import Watch
+
+if TYPE_CHECKING:
+    from pilotage.runtime.executor import Executor
 
 __all__ = ["WrapperWatch"]
 
@@ -61,7 +65,7 @@ class WrapperWatch:
         """PopTorch's link between a model and its optimizer was imported."""
 
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
-            def set_optimizer(link: Any, optimizer: Any, executor: Any) -> Any:
+            def set_optimizer(link: object, optimizer: torch.optim.Optimizer, executor: Executor) -> Any:
                 self._programs.given(executor, optimizer)
                 return original(link, optimizer, executor)
 
@@ -69,7 +73,7 @@ class WrapperWatch:
 
         replace_function(module.OptimizerLink, "set", make)
 
-    def number_of(self, executor: Any) -> int | None:
+    def number_of(self, executor: Executor) -> int | None:
         """The number of the wrapper that made an executor."""
         for each in self._known:
             if getattr(each.made, "_executor", None) is executor:
@@ -104,7 +108,7 @@ class WrapperWatch:
             self._programs.given(executor, optimizer)
 
     def _distributed(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(wrapper: Any, *args: Any, **kwargs: Any) -> None:
+        def init(wrapper: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
             line = users_line()
             try:
                 original(wrapper, *args, **kwargs)
@@ -117,9 +121,7 @@ class WrapperWatch:
         return init
 
     def _forward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def forward(wrapper: Any, *args: Any, **kwargs: Any) -> Any:
-            import torch
-
+        def forward(wrapper: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
             if torch.is_grad_enabled():
                 for each in self._known:
                     each.calls += each.made is wrapper
