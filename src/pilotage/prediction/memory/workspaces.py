@@ -27,4 +27,4 @@ def _of_pass(part: Convolution) -> int:
 
 
 _PARTIAL_SUMS, _MOST_PARTIAL_SUMS = 14, 8_500_000
-"""The most parts in which the gradient of a weight is summed, and their most bytes: measured with single convolutions."""
+"""How many parts the gradient of a weight is summed in, and their most bytes: measured with single convolutions."""
