@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from types import MethodType
 
 import torch
 from torch import Tensor, nn
@@ -59,10 +62,31 @@ def _constants(module: nn.Module) -> list[Tensor]:
     return [value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor)]
 
 
-def _copied(module: nn.Module, memo: dict[int, Tensor]) -> nn.Module:
+def _copied(module: nn.Module, memo: Mapping[int, Tensor]) -> nn.Module:
     try:
-        with torch.no_grad():
-            return copy.deepcopy(module, dict(memo))
+        return _deep_copy(module, memo)
     except Exception as error:
+        shared = _functions_of_others(module)
+        if shared:
+            with suppress(Exception):
+                return _deep_copy(module, {**memo, **shared})
         reason = str(error).strip().partition("\n")[0]
         raise CopyError(f"the module cannot be copied ({type(error).__name__}: {reason})") from error
+
+
+def _deep_copy(module: nn.Module, memo: Mapping[int, object]) -> nn.Module:
+    with torch.no_grad():
+        return copy.deepcopy(module, dict(memo))
+
+
+def _functions_of_others(module: nn.Module) -> dict[int, object]:
+    """Functions that a module calls and that belong to something else, such as a loss that is a method of a trainer.
+
+    A trainer may hold files, locks or processes. It is used as it is if it cannot be copied.
+    """
+    values = [value for part in module.modules() for value in vars(part).values()]
+    return {
+        id(value): value
+        for value in values
+        if isinstance(value, partial) or (isinstance(value, MethodType) and not isinstance(value.__self__, nn.Module))
+    }
