@@ -22,6 +22,7 @@ from pilotage.arrival.update import update_eagerly
 from pilotage.capture.loss.rules import search_by
 from pilotage.capture.model import running_forward
 from pilotage.execution.random_streams import RandomStreams
+from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.batching import Batching
 from pilotage.options.choices import LossRule, OutputMode, Reduction, ReplicaGrouping
@@ -144,7 +145,8 @@ class Reference:
         begun = time.perf_counter()
         with search_by(self.loss_rule, self.parsers) as search, _watched(limits):
             positional, named = unflatten(self.arguments, inputs)
-            with self._casting(), running_forward():
+            # Forward may take long. What it leaves half done is a copy, and what surrounds it is put back.
+            with self._casting(), running_forward(), INTERRUPTS.open():
                 value = module(*positional, **named)
         tensors, _ = flatten(value, self.parsers)
         outputs = [tensor.detach().clone() for tensor in tensors]
@@ -161,6 +163,7 @@ class Reference:
                 if root.edge is not None:
                     torch.autograd.backward(root.edge, torch.ones_like(root.value))
         search.forget()
+        INTERRUPTS.deliver_pending()
         return outputs
 
     @torch.no_grad()

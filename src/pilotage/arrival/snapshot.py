@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,8 @@ from pilotage.arrival.reference import Outcome, Start
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import ProgramState
 from pilotage.program.layout import Counter, Slot
+
+_Key = TypeVar("_Key")
 
 
 class Snapshot:
@@ -65,14 +68,25 @@ class Snapshot:
 
 @torch.no_grad()
 def outcome_of(state: ProgramState, outputs: list[Tensor], *, trains: bool) -> Outcome:
-    """What a program has computed, as copies on its devices."""
+    """What a program has computed, on its devices: the state's own tensors, which the next step changes."""
     return Outcome(
         outputs=outputs,
-        parameters=_copies(state.parameters) if trains else {},
-        buffers={replica: _copies(state.buffers(replica)) for replica in state.replicas},
-        slots={slot: tensor.clone() for slot, tensor in state.slots.items()} if trains else {},
+        parameters=dict(state.parameters) if trains else {},
+        buffers={replica: dict(state.buffers(replica)) for replica in state.replicas},
+        slots=dict(state.slots) if trains else {},
     )
 
 
-def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+@torch.no_grad()
+def copied(outcome: Outcome) -> Outcome:
+    """An outcome that outlasts the next step."""
+    return Outcome(
+        outputs=[tensor.clone() for tensor in outcome.outputs],
+        parameters=_copies(outcome.parameters),
+        buffers={replica: _copies(buffers) for replica, buffers in outcome.buffers.items()},
+        slots=_copies(outcome.slots),
+    )
+
+
+def _copies(tensors: Mapping[_Key, Tensor]) -> dict[_Key, Tensor]:
     return {name: tensor.clone() for name, tensor in tensors.items()}

@@ -42,10 +42,17 @@ def update_eagerly(
     for slot, tensor in slots.items():
         states[slot.parameter][slot.name] = tensor
     for group in plan.groups:
+        new = _updated(
+            group,
+            {name: parameters[name] for name in group.parameters if name in gradients},
+            gradients,
+            states,
+            updates,
+        )
         for name in group.parameters:
             kept = states[name]
-            if name in gradients:
-                parameters[name], kept = _updated(group, parameters[name], gradients[name], kept, updates)
+            if name in new:
+                parameters[name], kept = new[name]
             found.update({Slot(slot, name): tensor for slot, tensor in kept.items()})
     return found
 
@@ -68,37 +75,88 @@ def _limited(gradients: Mapping[str, Tensor], limit: float) -> Mapping[str, Tens
     return {name: each.grad for name, each in limited.items() if each.grad is not None}
 
 
+_State = dict[str, Tensor]
+"""What an optimizer keeps for one parameter."""
+
+
 def _updated(
-    group: Group, parameter: Tensor, gradient: Tensor, kept: Mapping[str, Tensor], updates: int
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The updated parameter and its state, in the types that they had."""
-    if isinstance(group.rule, OwnStepRule):
-        new, found = group.rule.in_eager(parameter, gradient, kept, group.values, is_first=updates == 0)
-        return new.to(parameter.dtype), found
+    group: Group,
+    parameters: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    states: Mapping[str, _State],
+    updates: int,
+) -> dict[str, tuple[Tensor, _State]]:
+    """The updated parameters of a group and their states, in the types that they had."""
+    rule = group.rule
+    if isinstance(rule, OwnStepRule):
+        return {
+            name: _by_own_step(rule, group, parameters[name], gradients[name], states[name], updates)
+            for name in parameters
+        }
+    owns = {name: _own(parameter, gradients[name], states[name]) for name, parameter in parameters.items()}
+    wide = {name: _in_type_of(owns[name], states[name]) for name in parameters}
+    optimizer = _torchs_own(rule, list(owns.values()), group.values) if owns else None
+    if optimizer is not None:
+        if updates or not isinstance(rule, SgdRule):
+            for name, own in owns.items():
+                optimizer.state[own].update({"step": torch.tensor(float(updates)), **wide[name]})
+        # One step for the whole group: making an optimizer for each parameter takes longer than its arithmetic.
+        optimizer.step()
+        # Without momentum torch keeps no buffer.
+        wide = {
+            name: {
+                slot: optimizer.state[own][slot] for slot in wide[name] if optimizer.state[own].get(slot) is not None
+            }
+            for name, own in owns.items()
+        }
+    else:
+        for name, own in owns.items():
+            _update_by_formula(rule, own, wide[name], updates, group.values)
+    return {
+        name: (
+            own.detach().to(parameters[name].dtype),
+            {slot: each.to(states[name][slot].dtype) for slot, each in wide[name].items()},
+        )
+        for name, own in owns.items()
+    }
+
+
+def _by_own_step(
+    rule: OwnStepRule, group: Group, parameter: Tensor, gradient: Tensor, kept: _State, updates: int
+) -> tuple[Tensor, _State]:
+    new, found = rule.in_eager(parameter, gradient, kept, group.values, is_first=updates == 0)
+    return new.to(parameter.dtype), found
+
+
+def _own(parameter: Tensor, gradient: Tensor, kept: _State) -> nn.Parameter:
+    """A copy of a parameter with its gradient, in the widest type of its state."""
     kind = parameter.dtype
     for tensor in kept.values():
         kind = torch.promote_types(kind, tensor.dtype)
     own = nn.Parameter(parameter.to(kind, copy=True))
     own.grad = gradient.to(kind)
-    state = {name: tensor.to(own.device, kind, copy=True) for name, tensor in kept.items()}
-    by_formula = _FORMULAS.get(type(group.rule))
-    optimizer = _torchs_own(group.rule, own, group.values)
-    if optimizer is not None:
-        if updates or not isinstance(group.rule, SgdRule):
-            optimizer.state[own].update({"step": torch.tensor(float(updates)), **state})
-        optimizer.step()
-        # Without momentum torch keeps no buffer.
-        state = {name: optimizer.state[own][name] for name in state if optimizer.state[own].get(name) is not None}
-    elif by_formula is not None:
-        if group.rule.maximize:
-            own.grad.neg_()
-        by_formula(group.rule, own, own.grad, state, updates, group.values)
-    else:
-        raise UnknownRule(f"there is no reference for {type(group.rule).__name__}")
-    return own.detach().to(parameter.dtype), {name: each.to(kept[name].dtype) for name, each in state.items()}
+    return own
 
 
-def _torchs_own(rule: UpdateRule, parameter: Tensor, values: Mapping[str, float]) -> torch.optim.Optimizer | None:
+def _in_type_of(own: nn.Parameter, kept: _State) -> _State:
+    return {slot: tensor.to(own.device, own.dtype, copy=True) for slot, tensor in kept.items()}
+
+
+def _update_by_formula(
+    rule: UpdateRule, own: nn.Parameter, state: _State, updates: int, values: Mapping[str, float]
+) -> None:
+    formula = _FORMULAS.get(type(rule))
+    if formula is None:
+        raise UnknownRule(f"there is no reference for {type(rule).__name__}")
+    assert own.grad is not None
+    if rule.maximize:
+        own.grad.neg_()
+    formula(rule, own, own.grad, state, updates, values)
+
+
+def _torchs_own(
+    rule: UpdateRule, parameters: list[nn.Parameter], values: Mapping[str, float]
+) -> torch.optim.Optimizer | None:
     """torch's optimizer for a rule; None if torch does not have the variant."""
     common: dict[str, Any] = {"lr": values["lr"], "maximize": rule.maximize, "foreach": False}
     common["weight_decay"] = values["weight_decay"]
@@ -107,15 +165,15 @@ def _torchs_own(rule: UpdateRule, parameter: Tensor, values: Mapping[str, float]
             momentum = values["momentum"] if rule.momentum else 0.0
             nesterov = rule.nesterov and momentum > 0
             dampening = values["dampening"] if rule.momentum else 0.0
-            return torch.optim.SGD([parameter], momentum=momentum, dampening=dampening, nesterov=nesterov, **common)
+            return torch.optim.SGD(parameters, momentum=momentum, dampening=dampening, nesterov=nesterov, **common)
         case AdamRule() if rule.bias_correction:
             kind = torch.optim.AdamW if rule.decoupled_weight_decay else torch.optim.Adam
             betas = (values["beta1"], values["beta2"])
-            return kind([parameter], betas=betas, eps=values["eps"], amsgrad=rule.amsgrad, **common)
+            return kind(parameters, betas=betas, eps=values["eps"], amsgrad=rule.amsgrad, **common)
         case RmspropRule() if not rule.tensorflow:
             momentum = values["momentum"] if rule.momentum else 0.0
             return torch.optim.RMSprop(
-                [parameter],
+                parameters,
                 alpha=values["alpha"],
                 eps=values["eps"],
                 momentum=momentum,

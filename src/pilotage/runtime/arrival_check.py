@@ -55,9 +55,8 @@ class ArrivalCheck:
         Collective: all instances and stages must ask.
         """
         period = self.options.period
-        is_due = self._calls == 0 or (period is not None and self._calls % period == 0)
-        self._calls += 1
-        if not is_due:
+        if self._calls and (period is None or self._calls % period):
+            self.count_call()
             return None
         reason = self._problem if self._skeleton is None else obstacle(session.program, session.strategy)
         if session.tier is Tier.EAGER and not self.options.is_explicit:
@@ -66,12 +65,17 @@ class ArrivalCheck:
             reason = "the program runs on synthetic inputs"
         if reason or self._skeleton is None:
             self.compilation.tell(Checked(summary=f"Not compared with eager PyTorch: {reason}.", agrees=None))
+            self.count_call()
             return None
         # Instances are equal only on their devices; another thread may train what this program only reads.
         on_device = self.compilation.peers is not None or (plan is None and self._weights.are_trained_elsewhere)
         if not on_device:
             self._weights.fetch_for_reading()
         return Comparison.begin(self, self._skeleton, session, call, plan, on_device=on_device)
+
+    def count_call(self) -> None:
+        """A call is over, compared if it was due; one that was interrupted or refused is compared when repeated."""
+        self._calls += 1
 
     def around(self, module: nn.Module) -> AbstractContextManager[object]:
         """What to do around each forward of a module."""

@@ -23,12 +23,13 @@ from pilotage.arrival.obstacles import left_out
 from pilotage.arrival.reference import Outcome, Reference, Start
 from pilotage.arrival.rounding import InFloat64, OtherRounding
 from pilotage.arrival.silence import silence
-from pilotage.arrival.snapshot import Snapshot, outcome_of
+from pilotage.arrival.snapshot import Snapshot, copied, outcome_of
 from pilotage.arrival.update import UnknownRule
 from pilotage.arrival.verdict import Verdict, judge
 from pilotage.errors import MismatchError
 from pilotage.events import Checked, Warned
 from pilotage.execution.walk import micro_batches_of
+from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.check import OnMismatch
 from pilotage.options.choices import OutputMode, Tier
@@ -113,11 +114,15 @@ class Comparison:
 
     def run(self) -> list[Tensor]:
         """Run the call and return its outputs, if they agree with eager PyTorch."""
-        if not (self.session.program.draws_random_numbers and self.session.streams.shared):
-            return self._run()
-        # Torch's generator belongs to all threads: none of ours may draw between the two runs.
-        with PROCESS_WIDE:
-            return self._run()
+        shares_generator = self.session.program.draws_random_numbers and self.session.streams.shared
+        # Torch's generator belongs to all threads: none of ours may draw between the two runs. Interrupts wait, since
+        # a comparison puts back what it changes, in inference too.
+        with PROCESS_WIDE if shares_generator else INTERRUPTS:
+            # If it is interrupted before the program runs, no update of this call is done.
+            self.session.attached.updates_of_call = 0
+            outputs = self._run()
+            self.check.count_call()
+        return outputs
 
     def _run(self) -> list[Tensor]:
         expected = self._expected()
@@ -133,7 +138,7 @@ class Comparison:
             rehearsal = self.session.strategy.with_schedule(self.schedule)
             with silence():
                 first = self.session.run(copies_of(self.inputs), rehearsal)
-            found = outcome_of(self.session.attached, first, trains=trains)
+            found = copied(outcome_of(self.session.attached, first, trains=trains))
         finally:
             self.snapshot.restore()
         self._judge(found, expected)
@@ -251,7 +256,6 @@ class Comparison:
             self.check.compilation.tell(Warned(message=message))
             return
         self.snapshot.restore()
-        self.check.begin_again()
         raise MismatchError(message)
 
     def _explained(self, verdict: Verdict) -> str:

@@ -92,7 +92,7 @@ class Executor(ProgramView):
         self.turn = self.weights.turn if plan is not None else Turn()
         """Threads that use this executor take turns. Those that train take the turn of the weights."""
         self.calling: AbstractContextManager[object] = self.turn if plan is not None else self.turn.lock
-        """The turn of one call; inference changes nothing, so it needs no protection from interrupts."""
+        """The turn of one call; inference changes nothing, and a comparison protects itself from interrupts."""
         self._replica_groups: dict[str, ReplicaGroups] = {}
         self._kept: OptimizerState | None = None
         self._kept_streams: list[Tensor] | None = None

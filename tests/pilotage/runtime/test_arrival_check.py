@@ -1,6 +1,8 @@
 """Programs are compared with eager PyTorch, and the comparison leaves no trace."""
 
+import signal
 import threading
+import time
 
 import pytest
 import torch
@@ -200,3 +202,101 @@ def test_compiled_code_is_compared_too(checks, tmp_path):
     step(torch.randn(6, 4))
     assert step.record.tier_changes or changes
     assert checks.verdicts == [True]
+
+
+class Stateful(nn.Module):
+    """Draws random numbers and counts its calls in a buffer, in inference too."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(2))
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        self.seen += torch.stack([torch.ones(()), x.mean()])
+        return functional.dropout(self.norm(x), 0.5) + self.seen[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"device_iterations": 3}, {"device_iterations": 3, "seed": 7}], ids=str)
+def test_an_interrupted_comparison_of_inference_leaves_no_trace_and_is_made_again(checks, key_press, options):
+    """Ctrl-C at many moments of the first call: the next call gives what it would give without the interrupt."""
+    batch = torch.randn(12, 4, generator=torch.Generator().manual_seed(1))
+
+    def fresh():
+        torch.manual_seed(0)
+        module = Stateful()
+        model = pilotage.inference(module, tier="graph", listeners=[checks], check="first", **options)
+        model.compile(batch)
+        torch.manual_seed(0)
+        return module, model
+
+    places = ("/pilotage/arrival/", "/pilotage/runtime/arrival", "/pilotage/interrupts.py")
+    module, model = fresh()
+    with key_press(0, places) as press:
+        expected = model(batch)
+    state, random = {name: each.clone() for name, each in module.state_dict().items()}, torch.get_rng_state()
+    felt = 0
+    for number in range(1, press.passed, max(1, press.passed // 12)):
+        checks.events.clear()
+        module, model = fresh()
+        outputs = None
+        with key_press(number, places) as pressed:
+            outputs = model(batch)
+        felt += pressed.was_felt
+        if outputs is None and not checks.events:
+            # Nothing of the call has happened.
+            outputs = model(batch)
+        if outputs is not None:
+            torch.testing.assert_close(outputs, expected, rtol=0, atol=0)
+            assert all(torch.equal(each, state[name]) for name, each in module.state_dict().items())
+            assert torch.equal(torch.get_rng_state(), random)
+        assert checks.verdicts == [True]
+    assert felt > 5
+
+
+def test_an_interrupt_in_the_reference_ends_it_at_once(checks):
+    class Interrupting(nn.Module):
+        presses = 0
+
+        def forward(self, x):
+            if type(x) is torch.Tensor and Interrupting.presses == 0:
+                Interrupting.presses += 1
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0)  # Python handles signals between instructions.
+                Interrupting.presses += 10
+            return x + 1
+
+    model = pilotage.inference(Interrupting(), tier="graph", listeners=[checks])
+    with pytest.raises(KeyboardInterrupt):
+        model(torch.zeros(2))
+    assert Interrupting.presses == 1
+    assert torch.equal(model(torch.zeros(2)), torch.ones(2))
+    assert checks.verdicts == [True]
+
+
+def test_an_interrupted_comparison_counts_no_update_and_is_made_again(checks):
+    class Slow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+
+        def forward(self, x):
+            if type(x) is torch.Tensor and presses:
+                presses.pop()
+                signal.raise_signal(signal.SIGINT)
+            return self.layer(x).square().mean()
+
+    presses = []
+    module = Slow()
+    step = pilotage.training(
+        module, torch.optim.SGD(module.parameters(), lr=0.1), tier="graph", listeners=[checks], check=2
+    )
+    step(torch.ones(6, 4))
+    step(torch.ones(6, 4))
+    presses.append(1)
+    with pytest.raises(KeyboardInterrupt):
+        step(torch.ones(6, 4))
+    assert step.record.updates == 2
+    step(torch.ones(6, 4))
+    assert step.record.updates == 3
+    assert checks.verdicts == [True, True]
