@@ -26,7 +26,7 @@ def make(count, length=6):
     return torch.utils.data.TensorDataset(bits, ((a + b)[:, None] >> places) & 1)
 
 
-loader = torch.utils.data.DataLoader(make(96), batch_size=12, shuffle=True)
+loader = torch.utils.data.DataLoader(make(96), batch_size=16, shuffle=True)
 model = Adder().to(DEVICE)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 for epoch in range(2):

@@ -6,8 +6,8 @@ import torch.nn as nn
 from torch.nn import functional as F
 
 # -----------------------------------------------------------------------------
-batch_size = 5
-block_size = 7
+batch_size = 8
+block_size = 8
 max_iters = 8
 eval_interval = 4
 eval_iters = 2

@@ -1,15 +1,17 @@
 """Whether the loss changes when a batch is split, and the line of the operation that makes it change.
 
-One forward pass is recorded, operation by operation. Then it runs again on the whole batch and on its two halves, on
-copies of the batch, without touching the script's tensors or random numbers. In a model whose samples do not see each
-other, each row of the halves equals the same row of the whole. Normalisation over the batch is known to differ in
-training and keeps the rows of the whole batch.
+One forward pass is recorded, operation by operation. Then it runs four times on other data of the same sizes, without
+touching the script's tensors or random numbers: the batch [A, B] of two halves, [A, A], [B, B] and [B, A]. A loss whose
+samples do not see each other is a sum over the halves, so that [A, B] and [B, A] together give what [A, A] and [B, B]
+give. If it is not, the operation is the first one with a value that depends on both halves and keeps their order: a sum
+over the batch depends on both, and does not change when they are exchanged. No dimension is taken for the batch because
+of its size. Normalisation over the batch is known to differ in training and keeps the rows of the whole batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,17 +22,18 @@ from pilotage.torch_private import TorchDispatchMode, tree_flatten, tree_map
 
 __all__ = ["ForwardRecord", "SplitCheck", "computed_types", "first_dependence"]
 
-_RANDOM = ("dropout", "bernoulli", "rand", "normal_", "uniform", "empty", "new_empty")
+_RANDOM = ("dropout", "native_dropout", "bernoulli", "rand", "normal_", "uniform", "empty", "new_empty")
 _NORMALISING = ("batch_norm",)
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
-_CUTTING = {"split": (2, (1,)), "split_with_sizes": (2, (1,)), "slice": (1, (2, 3)), "narrow": (1, (2, 3))}
-"""Operations that cut a dimension: the place of the dimension among their arguments, and those of counts of rows."""
 
 _MOST_ELEMENTS = 1 << 28
 """Larger forward passes are not recorded: they would be kept in memory."""
 
-Halves = tuple[Any, Any, Any]
-"""A value for the whole batch and for its two halves."""
+_ALLOWED = {torch.float64: 1e-9, torch.float32: 5e-6}
+"""Differences that rounding makes, relative to the largest element."""
+
+_MOST_GUESSES = 8
+"""How many ways are tried to take tensors of unknown origin for rows of the batch, or not."""
 
 
 class Operation:
@@ -161,16 +164,34 @@ def _line_of(operations: list[Operation], root: Tensor) -> str | None:
 def first_dependence(
     operations: list[Operation], batch: list[Tensor], root: Tensor, module: nn.Module | None = None
 ) -> tuple[str | None, str] | None:
-    """The line and the name of the first operation whose rows depend on other rows, on the way to the loss.
+    """The line and the name of the first operation that mixes samples, on the way to a loss that depends on it.
 
     Operations on weights of the module's batch normalisations are batch normalisations, under whatever name.
     """
     state = () if module is None else (*module.parameters(), *module.buffers())
-    size = _batch_size(operations, batch, frozenset(value.data_ptr() for value in state))
-    if size < 2:
+    held = frozenset(value.data_ptr() for value in state)
+    given = batch or list(_inputs_of(operations, held))
+    sizes = {value.shape[0] for value in given if value.dim()}
+    if len(sizes) != 1 or (size := sizes.pop()) < 2:
+        # The tensors do not agree, as when one of them has time in front.
         return None
+    certain = {id(value): 0 for value in batch or _likely_rows(operations, given) if value.dim()}
+    normalising = _normalising_weights(module)
+    found: list[int] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        return _Replay(operations, size, root, _normalising_weights(module)).first_dependence()
+        for guessed in _guesses(_uncertain(operations, size, certain, held)):
+            inputs = {**certain, **guessed}
+            try:
+                dependence = _Replay(operations, size, root, normalising, inputs, wide=True).first_dependence()
+            except Exception:
+                # Some kernels take their own types only.
+                dependence = _Replay(operations, size, root, normalising, inputs, wide=False).first_dependence()
+            if dependence is None:
+                return None
+            found.append(next(number for number, each in enumerate(operations) if each is dependence))
+    # A tensor that is taken for rows by mistake mixes samples earlier than the script does.
+    operation = operations[max(found)]
+    return operation.line, operation.name
 
 
 def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
@@ -182,50 +203,105 @@ def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
     return frozenset(weight.data_ptr() for each in parts for weight in each.parameters(recurse=False))
 
 
-def _batch_size(operations: list[Operation], batch: list[Tensor], held: frozenset[int]) -> int:
-    """The rows of the batch; 0 if its tensors do not agree, as when one of them has time in front."""
-    given = batch
-    if not given:
-        produced = {id(value) for each in operations for value in _tensors(each.results)}
-        given = [
-            value
-            for each in operations
-            for value in _tensors((each.args, each.kwargs))
-            if id(value) not in produced and not value.requires_grad and value.data_ptr() not in held
-        ]
-        # A script may make its batch in between.
-        made = [each.results for each in operations if not _tensors((each.args, each.kwargs))]
-        given += _tensors(made)
-    sizes = {value.shape[0] for value in given if value.dim()}
-    return sizes.pop() if len(sizes) == 1 else 0
+def _inputs_of(operations: list[Operation], held: frozenset[int]) -> Iterator[Tensor]:
+    """What a forward pass without a loader was given, or has made in between."""
+    produced = {id(value) for each in operations for value in _tensors(each.results)}
+    for each in operations:
+        given = _tensors((each.args, each.kwargs))
+        for value in given or _tensors(each.results):
+            if not given or (id(value) not in produced and not value.requires_grad and value.data_ptr() not in held):
+                yield value
+
+
+def _likely_rows(operations: list[Operation], given: list[Tensor]) -> list[Tensor]:
+    """Which inputs of a script without a loader are its batch: those from outside, or the larger ones that it makes."""
+    made = {id(value) for each in operations for value in _tensors(each.results)}
+    outside = [value for value in given if id(value) not in made]
+    return outside or [value for value in given if value.dim() > 1] or given
+
+
+def _uncertain(
+    operations: list[Operation], size: int, certain: Mapping[int, int], held: frozenset[int]
+) -> dict[int, int]:
+    """Tensors of unknown origin with as many rows as the batch: labels of samples, or positions, or a mask."""
+    found = {}
+    for value in _inputs_of(operations, held):
+        if id(value) not in certain and size in value.shape:
+            found[id(value)] = value.shape.index(size)
+    return found
+
+
+def _guesses(uncertain: Mapping[int, int]) -> Iterator[dict[int, int]]:
+    """Which of them are rows of the batch: all, none, each one alone, all but one."""
+    yield dict(uncertain)
+    if uncertain:
+        yield {}
+    if len(uncertain) > 1:
+        for key in list(uncertain)[: _MOST_GUESSES // 2]:
+            yield {key: uncertain[key]}
+            yield {each: dim for each, dim in uncertain.items() if each != key}
+
+
+class _Rows(NamedTuple):
+    """Where a tensor has the rows of both halves of the batch, in the same order."""
+
+    dim: int
+    first: Tensor
+    second: Tensor
+
+    def runs(self, value: Tensor) -> tuple[Tensor, ...]:
+        """The tensor for the batches [A, B], [A, A], [B, B] and [B, A]."""
+        first, second = (each.to(value.device) for each in (self.first, self.second))
+        a, b = value.index_select(self.dim, first), value.index_select(self.dim, second)
+        twice = value.index_copy(self.dim, second, a)
+        return value.clone(), twice, value.index_copy(self.dim, first, b), twice.index_copy(self.dim, first, b)
 
 
 class _Replay:
-    """Runs recorded operations on a whole batch and on its halves at once."""
+    """Runs recorded operations on four batches at once.
 
-    def __init__(self, operations: list[Operation], size: int, root: Tensor, normalising: frozenset[int]) -> None:
+    Large because the four runs, and what is known about their values, belong together.
+    """
+
+    def __init__(
+        self,
+        operations: list[Operation],
+        size: int,
+        root: Tensor,
+        normalising: frozenset[int],
+        inputs: Mapping[int, int],
+        *,
+        wide: bool,
+    ) -> None:
+        """``inputs`` are the tensors that hold rows of the batch, and in which dimension; ``wide`` is for float64."""
         self._operations = operations
-        self._normalising = normalising
-        self._size = size
         self._half = size // 2
         self._root = root
-        self._values: dict[int, Halves] = {}
-        self._produced = {id(value) for each in operations for value in _tensors(each.results)}
+        self._normalising = normalising
+        self._inputs = inputs
+        self._wide = wide
+        self._values: dict[int, tuple[Tensor, ...]] = {}
+        self._rows: dict[int, _Rows] = {}
+        self._mixed_by: dict[int, Operation] = {}
+        """Where a value began to depend on both halves."""
+        self._last_use = {id(v): n for n, each in enumerate(operations) for v in _tensors((each.args, each.kwargs))}
 
-    def first_dependence(self) -> tuple[str | None, str] | None:
-        wanted = self._feeding_root()
-        for each in self._operations:
-            self._take_inputs(each)
-            given = _tensors((each.args, each.kwargs))
-            if not given:
-                self._cut_results(each)  # New tensors, such as zeros for each sample.
-                continue
-            if not any(id(value) in self._values for value in given):
-                continue
-            self._run(each)
-            if any(id(value) in wanted for value in _tensors(each.results)) and self._differs(each):
-                return each.line, each.name
-        return None
+    def first_dependence(self) -> Operation | None:
+        wanted, found = self._feeding_root(), None
+        for number, each in enumerate(self._operations):
+            given, results = _tensors((each.args, each.kwargs)), _tensors(each.results)
+            self._take_inputs(given or results)
+            if any(id(value) in self._values for value in given):
+                self._run(each)
+                if any(id(value) in wanted for value in results) and self._mixes(each):
+                    found = found or self._mixed_by[id(results[0])]
+            for value in given:
+                if self._last_use[id(value)] == number and value is not self._root:
+                    self._values.pop(id(value), None)
+        loss = self._values.get(id(self._root))
+        if found is None or loss is None or not bool((_unexplained(*loss) > self._allowed(loss[0])).any()):
+            return None
+        return found
 
     def _feeding_root(self) -> set[int]:
         """The tensors that the loss is computed from."""
@@ -235,21 +311,26 @@ class _Replay:
                 wanted |= {id(value) for value in _tensors((each.args, each.kwargs))}
         return wanted
 
-    def _take_inputs(self, operation: Operation) -> None:
-        """Cut what came from outside and has as many rows as the batch."""
-        for value in _tensors((operation.args, operation.kwargs)):
-            is_outside = id(value) not in self._produced and id(value) not in self._values
-            if is_outside and value.dim() and value.shape[0] == self._size and not value.requires_grad:
-                whole = value[: 2 * self._half].clone()
-                self._values[id(value)] = (whole, whole[: self._half].clone(), whole[self._half :].clone())
+    def _take_inputs(self, values: list[Tensor]) -> None:
+        """Exchange the halves of what holds rows of the batch."""
+        places = torch.arange(2 * self._half)
+        for value in values:
+            if id(value) in self._inputs and id(value) not in self._values:
+                rows = _Rows(self._inputs[id(value)], places[: self._half], places[self._half :])
+                self._keep(value, rows)
+
+    def _keep(self, value: Tensor, rows: _Rows) -> None:
+        self._rows[id(value)] = rows
+        self._values[id(value)] = tuple(map(self._widened, rows.runs(value.detach())))
 
     def _run(self, operation: Operation) -> None:
         if operation.name.startswith(_RANDOM) or self._normalises(operation):
-            self._cut_results(operation)
+            self._keep_rows(operation)
             return
-        results = [_tensors(self._call(operation, part)) for part in range(3)]
-        for value, *parts in zip(_tensors(operation.results), *results, strict=False):
-            self._values[id(value)] = (parts[0], parts[1], parts[2])
+        results = [_tensors(self._call(operation, run)) for run in range(4)]
+        for value, *runs in zip(_tensors(operation.results), *results, strict=False):
+            self._values[id(value)] = tuple(runs)
+            self._rows.pop(id(value), None)
 
     def _normalises(self, operation: Operation) -> bool:
         if any(name in operation.name for name in _NORMALISING):
@@ -257,124 +338,102 @@ class _Replay:
         given = _tensors((operation.args, operation.kwargs))
         return bool(self._normalising) and any(value.data_ptr() in self._normalising for value in given)
 
-    def _cut_results(self, operation: Operation) -> None:
-        """Keep what the operation gave for the whole batch, cut as its arguments are."""
-        alike = {
-            tuple(value.shape): value
-            for value in _tensors((operation.args, operation.kwargs))
-            if self._cut_dim(value) is not None
-        }
+    def _keep_rows(self, operation: Operation) -> None:
+        """Keep the rows that the operation gave for the whole batch, and exchange them as those of its argument."""
+        given = [value for value in _tensors((operation.args, operation.kwargs)) if id(value) in self._values]
+        alike = {tuple(value.shape): value for value in given}
         for value in _tensors(operation.results):
             like = alike.get(tuple(value.shape))
-            if like is not None:
-                self._values[id(value)] = self._cut_like(value, like)
+            if like is None:
                 continue
-            dim = next((dim for dim, size in enumerate(value.shape) if size == self._size), None)
-            if dim is not None:
-                whole = value.narrow(dim, 0, 2 * self._half).clone()
-                first, second = whole.chunk(2, dim)
-                self._values[id(value)] = (whole, first.clone(), second.clone())
+            rows = self._rows_of(like)
+            if rows is not None:
+                self._keep(value, rows)
+            else:
+                # The samples were mixed before, and still are.
+                self._values[id(value)] = tuple(each.clone() for each in self._values[id(like)])
 
-    def _cut_like(self, value: Tensor, like: Tensor) -> Halves:
-        """Cut a tensor as another of its shape was cut: samples may be neighbours, or rows of one kind may."""
-        dim = self._cut_dim(like)
-        assert dim is not None
-        whole, first, _ = self._values[id(like)]
-        rows = whole.shape[dim]
-        kept, kinds = value.narrow(dim, 0, rows).clone(), rows // (2 * self._half)
-        if kinds > 1 and not torch.equal(whole.narrow(dim, 0, rows // 2), first):
-            apart = kept.unflatten(dim, (kinds, 2 * self._half))
-            halves = [part.flatten(dim, dim + 1) for part in apart.chunk(2, dim + 1)]
-        else:
-            halves = list(kept.chunk(2, dim))
-        return kept, halves[0].clone(), halves[1].clone()
-
-    def _cut_dim(self, value: Tensor) -> int | None:
-        known = self._values.get(id(value))
-        if known is None or known[0].dim() != known[1].dim():
+    def _rows_of(self, value: Tensor) -> _Rows | None:
+        """Which rows of a tensor change with which half of the batch; None if some change with both."""
+        if id(value) in self._rows:
+            return self._rows[id(value)]
+        whole, with_first, with_second, _ = self._values[id(value)]
+        if not whole.shape == with_first.shape == with_second.shape:
             return None
-        pairs = enumerate(zip(known[0].shape, known[1].shape, strict=True))
-        return next((dim for dim, (whole, half) in pairs if whole == 2 * half), None)
+        allowed = self._allowed(whole)
+        first, second = _differences(with_second, whole) > allowed, _differences(with_first, whole) > allowed
+        for dim in range(whole.dim()):
+            others = [each for each in range(whole.dim()) if each != dim]
+            of_first, of_second = (each.sum(others) > 0 if others else each for each in (first, second))
+            counts = int(of_first.sum()), int(of_second.sum())
+            if counts[0] == counts[1] > 0 and not bool((of_first & of_second).any()):
+                return _Rows(dim, of_first.nonzero()[:, 0], of_second.nonzero()[:, 0])
+        return None
 
-    def _call(self, operation: Operation, part: int) -> Any:
+    def _call(self, operation: Operation, run: int) -> Any:
         def chosen(value: Any) -> Any:
             if isinstance(value, Tensor):
                 known = self._values.get(id(value))
-                return value.detach() if known is None else known[part]
+                return self._widened(value.detach()) if known is None else known[run]
+            if self._wide and isinstance(value, torch.dtype) and value.is_floating_point:
+                return torch.float64
             return value
 
         args, kwargs = tree_map(chosen, (operation.args, operation.kwargs))
-        rows = 2 * self._half if part == 0 else self._half
-        if rows != self._size:
-            args = tuple(self._resized(value, operation, rows) for value in args)
-            places = self._counts_in(operation)
-            args = tuple(self._rescaled(each, rows) if place in places else each for place, each in enumerate(args))
         if operation.name.endswith("_"):
-            own = {id(parts[part]) for parts in self._values.values()}
+            own = {id(runs[run]) for runs in self._values.values()}
             args = tree_map(lambda v: v.clone() if isinstance(v, Tensor) and id(v) not in own else v, args)
         return operation.function(*args, **kwargs)
 
-    def _counts_in(self, operation: Operation) -> tuple[int, ...]:
-        """The places of arguments that count rows of the batch."""
-        if operation.name == "native_group_norm":
-            return (3,)
-        if operation.name not in _CUTTING:
-            return ()
-        place, counts = _CUTTING[operation.name]
-        dim = operation.args[place] if len(operation.args) > place else 0
-        cut = self._cut_dim(operation.args[0])
-        return counts if cut is not None and cut == dim % operation.args[0].dim() else ()
+    def _widened(self, value: Tensor) -> Tensor:
+        return value.double() if self._wide and value.is_floating_point() else value
 
-    def _rescaled(self, value: Any, rows: int) -> Any:
-        """Numbers of rows of whole batches, for fewer rows."""
-        if isinstance(value, (list, tuple)):
-            return [self._rescaled(each, rows) for each in value]
-        fits = isinstance(value, int) and value % self._size == 0 and abs(value) < 1 << 40
-        return value // self._size * rows if fits else value
-
-    def _resized(self, value: Any, operation: Operation, rows: int) -> Any:
-        """A list of sizes for fewer rows."""
-        is_sizes = isinstance(value, (list, tuple)) and value and all(type(each) is int for each in value)
-        shapes = [list(each.shape) for each in _tensors(operation.results)]
-        if not is_sizes or not any(len(shape) == len(value) for shape in shapes):
-            return value
-        resized, done = [], False
-        for each in value:
-            fits = not done and each > 0 and each % self._size == 0
-            resized.append(each // self._size * rows if fits else each)
-            done = done or fits
-        return resized
-
-    def _differs(self, operation: Operation) -> bool:
+    def _mixes(self, operation: Operation) -> bool:
+        """Whether a value depends on both halves and on their order, and not as a sum of them."""
+        mixes = False
         for value in _tensors(operation.results):
-            parts = self._values.get(id(value))
-            if parts is not None and value.is_floating_point() and not self._agree(*parts):
-                return True
-        return False
-
-    def _agree(self, whole: Tensor, first: Tensor, second: Tensor) -> bool:
-        """Whether the rows of both halves are those of the whole; what has no rows is left to the next operation."""
-        candidates = list(self._joined(whole, first, second))
-        if not candidates:
-            # A table of all pairs of samples has rows, and yet no half of it fits.
-            return not any(size in (self._size, 2 * self._half) for size in whole.shape) or whole.dim() < 2
-        scale = float(whole.abs().max()) if whole.numel() else 0.0
-        allowed = 1e-2 if whole.dtype in (torch.float16, torch.bfloat16) else 1e-3
-        return any(float((whole - joined).abs().max()) <= allowed * scale + 1e-12 for joined in candidates)
-
-    def _joined(self, whole: Tensor, first: Tensor, second: Tensor) -> Iterator[Tensor]:
-        for dim in range(whole.dim()):
-            rows = first.shape[dim] if first.dim() == whole.dim() else -1
-            others = [size for number, size in enumerate(whole.shape) if number != dim]
-            fits = rows >= 0 and whole.shape[dim] == 2 * rows and rows % self._half == 0 and first.shape == second.shape
-            if not fits or others != [size for number, size in enumerate(first.shape) if number != dim]:
+            runs = self._values.get(id(value))
+            if runs is None or not runs[0].is_floating_point() or len({each.shape for each in runs}) > 1:
                 continue
-            yield torch.cat([first, second], dim)
-            groups = rows // self._half
-            if groups > 1:
-                # Rows of several kinds: those of one kind are neighbours.
-                pieces = [each.unflatten(dim, (groups, self._half)) for each in (first, second)]
-                yield torch.cat(pieces, dim + 1).flatten(dim, dim + 1)
+            allowed = self._allowed(runs[0], operation)
+            changes = [_differences(other, runs[0]) > allowed for other in runs[1:]]
+            mixed = changes[0] & changes[1] & changes[2]
+            if not bool(mixed.any()):
+                self._mixed_by.pop(id(value), None)
+                continue
+            given = _tensors((operation.args, operation.kwargs))
+            before = [self._mixed_by[id(each)] for each in given if id(each) in self._mixed_by]
+            self._mixed_by[id(value)] = before[0] if before else operation
+            self._mixed_by.setdefault(id(_tensors(operation.results)[0]), self._mixed_by[id(value)])
+            mixes = mixes or bool((mixed & (_unexplained(*runs) > allowed)).any())
+        return mixes
+
+    def _allowed(self, value: Tensor, operation: Operation | None = None) -> float:
+        """The difference that rounding makes; a sum of large numbers may be small."""
+        values = [value]
+        for each in () if operation is None else _tensors((operation.args, operation.kwargs)):
+            if id(each) in self._values and each.numel() > value.numel():
+                values.append(self._values[id(each)][0])
+        finite = [each[each.isfinite()].abs() for each in values if each.is_floating_point()]
+        sizes = [float(each.max()) for each in finite if each.numel()]
+        return _ALLOWED.get(value.dtype, 1e-2) * max(sizes, default=0.0) + 1e-30
+
+
+def _differences(left: Tensor, right: Tensor) -> Tensor:
+    """How far elements are apart, in numbers of at least 32 bits."""
+    if left.dtype == torch.bool or not (left.is_floating_point() or left.is_complex()):
+        return (left != right).float()
+    return (_precise(left) - _precise(right)).abs()
+
+
+def _unexplained(whole: Tensor, with_first: Tensor, with_second: Tensor, exchanged: Tensor) -> Tensor:
+    """How far a value is from a sum over both halves."""
+    whole, with_first, with_second, exchanged = map(_precise, (whole, with_first, with_second, exchanged))
+    return ((whole - with_first) + (exchanged - with_second)).abs()
+
+
+def _precise(value: Tensor) -> Tensor:
+    return value.float() if value.is_floating_point() and value.dtype.itemsize < 4 else value
 
 
 def _tensors(value: Any) -> list[Tensor]:

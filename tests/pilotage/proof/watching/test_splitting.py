@@ -111,6 +111,124 @@ def test_batch_normalisation_under_another_name_is_known_by_its_weights():
     assert first_dependence(record.operations, [inputs], loss, norm) is None
 
 
+class SameSizes(nn.Module):
+    """Batch, length, width and heads are all eight, with a mask and positions that forward makes."""
+
+    def __init__(self, mixed=None):
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(8, 8), nn.Embedding(8, 8)
+        self.attention = nn.MultiheadAttention(8, 8, batch_first=True, dropout=0.1)
+        self.norm, self.last = nn.LayerNorm(8), nn.Linear(8, 8)
+        self.mask = torch.full((8, 8), float("-inf")).triu(1)
+        self.mixed = mixed
+
+    def forward(self, tokens):
+        x = self.embedding(tokens) + self.positions(torch.arange(8))
+        if self.mixed == "samples":
+            x = x * functional.softmax(x, dim=0)  # over the samples
+        seen, _ = self.attention(x, x, x, attn_mask=self.mask, need_weights=False)
+        x = self.norm(x + seen).transpose(0, 1).contiguous()
+        if self.mixed == "time-first samples":
+            x = x - x.mean(1, keepdim=True)  # over the second dimension
+        scores = self.last(x.view(8, 8, 8).permute(1, 0, 2).reshape(64, 8))
+        return functional.cross_entropy(scores, tokens.roll(1, 1).reshape(-1))
+
+
+def dependence_of_tokens(model):
+    torch.manual_seed(1)
+    tokens = torch.randint(0, 8, (8, 8))
+    with ForwardRecord() as record:
+        loss = model(tokens)
+    return first_dependence(record.operations, [tokens], loss, model)
+
+
+def test_equal_sizes_of_batch_length_width_and_heads_are_told_apart(line_of):
+    assert dependence_of_tokens(SameSizes()) is None
+    assert dependence_of_tokens(SameSizes("samples"))[0] == line_of("over the samples")
+    assert dependence_of_tokens(SameSizes("time-first samples"))[0] == line_of("over the second dimension")
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_recurrent_networks_with_equal_sizes_may_be_split(kind, batch_first):
+    layer = kind(8, 8, batch_first=batch_first)
+
+    def forward(x):
+        return layer(x if batch_first else x.transpose(0, 1))[0].square().mean()
+
+    assert dependence(forward, 8, 8) is None
+
+
+def test_images_with_as_many_channels_rows_and_columns_as_samples_may_be_split():
+    model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(8, 8), nn.ReLU(), nn.BatchNorm2d(8))
+    weights = torch.linspace(0, 1, 8)
+    assert dependence(lambda x: (model(x) * weights).square().mean(), 8, 8, 8) is None
+    assert dependence(lambda x: (model(x) * weights).softmax(1).square().mean(), 8, 8, 8) is None
+    assert dependence(lambda x: (model(x) * weights).softmax(0).square().mean(), 8, 8, 8) is not None
+
+
+def test_tables_of_features_are_no_pairs_of_samples():
+    model = nn.Linear(8, 8)
+    assert dependence(lambda x: (model(x) @ model(x).transpose(1, 2)).square().mean(), 8, 8) is None
+    assert dependence(lambda x: (model(x) @ model(x).T).square().mean(), 8) is not None
+
+
+def test_labels_of_samples_that_forward_makes_may_be_split():
+    model = nn.Linear(8, 8)
+    assert dependence(lambda x: functional.cross_entropy(model(x), torch.arange(8)), 8) is None
+    weights = torch.rand(8)
+    assert dependence(lambda x: (functional.mse_loss(model(x), x, reduction="none").mean(1) * weights).sum(), 8) is None
+
+
+def test_losses_that_are_summed_sample_by_sample_may_be_split():
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        return sum(functional.smooth_l1_loss(model(each), each[:3]) for each in x) / len(x)
+
+    assert dependence(forward, 6) is None
+
+
+def test_samples_in_the_order_of_their_lengths_may_be_split():
+    model = nn.Linear(6, 3)
+
+    def forward(x):
+        order = x[:, 0].argsort(descending=True)
+        return model(x[order]).tanh().square().mean()
+
+    assert dependence(forward, 6) is None
+
+
+def test_what_is_mixed_before_normalisation_and_dropout_stays_mixed(line_of):
+    model = nn.Sequential(nn.Linear(6, 9), nn.BatchNorm1d(9), nn.Dropout(0.3), nn.Linear(9, 3))
+
+    def forward(x):
+        x = (x - x.mean(0)) / x.std(0)  # standardised by the batch
+        return model(x).square().mean()
+
+    found = dependence(forward, 6)
+    assert found is not None
+    assert found[0] == line_of("standardised by the batch")
+
+
+def test_small_differences_between_samples_are_enough():
+    """As after the first update of a last layer that began with zeros."""
+    model = nn.Linear(6, 3)
+    with torch.no_grad():
+        model.weight.mul_(1e-3)
+    assert dependence(lambda x: functional.log_softmax(model(x), 0)[:, 0].mean(), 6) is not None
+
+
+def test_mixed_precision_may_be_split():
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 8))
+
+    def forward(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(x).float().square().mean()
+
+    assert dependence(forward, 8) is None
+
+
 @pytest.mark.parametrize("batch", [[], None])
 def test_tensors_that_do_not_agree_on_the_batch_are_not_judged(batch):
     """Time comes first, and no loader says how many samples there are."""
