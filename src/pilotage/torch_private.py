@@ -185,6 +185,7 @@ with _checked():
     tensor_data_pointer: Any = torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr  # type: ignore[attr-defined]
 
     # Operations on lists of tensors, and others without a public name.
+    flatten_dense_tensors: Callable[[list[torch.Tensor]], torch.Tensor] = torch._C._nn.flatten_dense_tensors
     foreach_add = torch._foreach_add
     foreach_add_ = torch._foreach_add_
     foreach_addcdiv_ = torch._foreach_addcdiv_

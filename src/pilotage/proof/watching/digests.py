@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pilotage.proof.weights import BUCKETS, complete_digests
+from pilotage.torch_private import flatten_dense_tensors
 
 __all__ = [
     "content_digest",
@@ -52,19 +53,23 @@ def sketch_weights(tensors: Iterable[Tensor]) -> str:
     if not kept:
         return ""
     device = kept[0].device
-    folded = [_folded(tensor.reshape(-1).to(device, torch.float32)) for tensor in kept]
-    layout = _layout(tuple([each.numel() for each in folded]), device)
-    pieces = [piece for pair in zip(folded, layout.padding, strict=True) for piece in pair]
-    signed = torch.cat(pieces).mul_(layout.signs).view(-1, BUCKETS)
-    summed = signed.new_zeros(len(folded), BUCKETS).index_add_(0, layout.owners, signed)
+    # Each is a loop in C++ over all tensors; a loop in Python takes longer than the arithmetic.
+    if {(tensor.dtype, tensor.device) for tensor in kept} != {(torch.float32, device)}:
+        kept = [tensor.to(device, torch.float32) for tensor in kept]
+    counts = [tensor.numel() for tensor in kept]
+    if max(counts) > _PERIOD:
+        kept = [_folded(tensor) if count > _PERIOD else tensor for tensor, count in zip(kept, counts, strict=True)]
+        counts = [min(count, _PERIOD) for count in counts]
+    layout = _layout(tuple(counts), device)
+    pieces = [piece for pair in zip(kept, layout.padding, strict=True) for piece in pair]
+    signed = flatten_dense_tensors(pieces).mul_(layout.signs).view(-1, BUCKETS)
+    summed = layout.zeros.index_add(0, layout.owners, signed)
     return base64.b64encode(summed.cpu().numpy().tobytes()).decode()
 
 
-def _folded(flat: Tensor) -> Tensor:
+def _folded(tensor: Tensor) -> Tensor:
     """A long tensor, summed over the period of the signs."""
-    count = flat.numel()
-    if count <= _PERIOD:
-        return flat
+    flat, count = tensor.reshape(-1), tensor.numel()
     whole = count - count % _PERIOD
     summed = flat[:whole].view(-1, _PERIOD).sum(0)
     summed[: count - whole] += flat[whole:]
@@ -78,6 +83,7 @@ class _Layout(NamedTuple):
     owners: Tensor
     """The tensor that each row belongs to."""
     padding: list[Tensor]
+    zeros: Tensor
 
 
 @lru_cache(maxsize=8)
@@ -88,6 +94,7 @@ def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
         signs=torch.cat([drawn[: each * BUCKETS] for each in rows]).to(device),
         owners=torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(rows)).to(device),
         padding=[torch.zeros(each * BUCKETS - count, device=device) for each, count in zip(rows, counts, strict=True)],
+        zeros=torch.zeros(len(counts), BUCKETS, device=device),
     )
 
 
@@ -112,9 +119,11 @@ def content_digest(tensors: Sequence[Tensor]) -> list[float]:
     """One number for each tensor of a batch, from a few hundred of its elements."""
     found = []
     for tensor in tensors[:4]:
-        flat = tensor.detach().reshape(-1)
-        picked = flat[:: max(1, flat.numel() // _SAMPLED)].double()
-        found.append(float(picked.abs().sum()))
+        flat = tensor.reshape(-1)
+        picked = flat[:: max(1, flat.numel() // _SAMPLED)]
+        if not picked.is_floating_point():
+            picked = picked.double()
+        found.append(torch.linalg.vector_norm(picked, 1, dtype=torch.float64).item())
     return found
 
 

@@ -175,7 +175,13 @@ class LoaderWatch:
             watch.pending.batches.append(load)
         if self.split is not None and not self.split.is_over:
             self.split.at_batch(load.tensors)
-        load.let_go()
+        if load.tensors:
+            load.let_go()
+
+    @property
+    def looks_at_splits(self) -> bool:
+        """Whether the tensors of batches are needed to see what a split changes."""
+        return self.split is not None and not self.split.is_over
 
 
 class _Batches:
@@ -189,22 +195,25 @@ class _Batches:
         self._number = owner.number_of(loader)
         self._epoch = loader.__dict__["_proof_epochs"] = loader.__dict__.get("_proof_epochs", -1) + 1
         self._yielded = 0
-        self._began_late = owner._watch.is_stopping
+        self._watch, self._seed = owner._watch, owner._watch.settings.seed
+        self._began_late = self._watch.is_stopping
 
     def __iter__(self) -> _Batches:
         return self
 
     def __next__(self) -> Any:
-        owner = self._owner
-        if owner._watch.is_stopping and not owner.may_yield(self._number, self._began_late, self._yielded):
+        owner, watch = self._owner, self._watch
+        if watch.is_stopping and not owner.may_yield(self._number, self._began_late, self._yielded):
             raise StopIteration
-        reseed(owner._watch.settings.seed, owner._watch.updates, -1 - self._yielded)
+        reseed(self._seed, watch.updates, -1 - self._yielded)
         batch = next(self._batches)
         self._yielded += 1
         indices = self._queue.popleft() if self._queue else None
-        if not owner._watch.is_in_program:
+        if not watch.is_in_program:
             drawn = _plain(indices, self._dataset)
-            owner.yielded(Load(self._number, self._epoch, drawn, tensors_in(batch)))
+            # Looking for tensors takes as long as all the rest, and most batches are known by their indices.
+            tensors = tensors_in(batch) if drawn is None or watch.is_digested or owner.looks_at_splits else []
+            owner.yielded(Load(self._number, self._epoch, drawn, tensors))
         return batch
 
     def __len__(self) -> int:
@@ -216,6 +225,8 @@ class _Batches:
 
 def _plain(indices: Any, dataset: Any) -> list[int] | None:
     """Indices into the whole data set, where a loader reads a subset of it."""
+    if type(indices) is list and not isinstance(dataset, Subset) and set(map(type, indices)) == {int}:
+        return indices
     try:
         found = [int(index) for index in indices]
         while isinstance(dataset, Subset):

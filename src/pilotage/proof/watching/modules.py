@@ -49,6 +49,11 @@ class ModeCheck:
             and any(parameter.requires_grad for parameter in each.parameters())
         ]
 
+    @property
+    def depends_on_mode(self) -> bool:
+        """Whether anything in the module depends on the mode."""
+        return bool(self._sensitive)
+
     def is_in_eval_mode(self, modes: Mapping[nn.Module, bool] | None = None) -> bool:
         """Whether nothing that depends on the mode is in training mode, and what holds it is not either."""
 
@@ -72,6 +77,8 @@ class ModuleWatch:
         self._returned: list[Tensor] = []
         """The losses that the outermost module has returned."""
         self._hooks: list[Any] = []
+        self.is_over = False
+        """Whether nothing more can be seen at a backward pass: later ones need not call."""
         self._eval_lines: weakref.WeakKeyDictionary[nn.Module, str | None] = weakref.WeakKeyDictionary()
         self._last_eval_line: str | None = None
 
@@ -127,6 +134,7 @@ class ModuleWatch:
             for hook in self._hooks:
                 hook.remove()
             self._hooks = []
+            self.is_over = self._mode is not None and not self._mode.depends_on_mode
         else:
             self._outermost = None
 

@@ -65,6 +65,10 @@ class ProgramWatch:
         self._given: dict[int, torch.optim.Optimizer] = {}
         """The optimizer that each executor trains with, by the address of the executor."""
         self._described: set[int] = set()
+        self._facts: dict[int, dict[str, Any]] = {}
+        """What is known about the updates of each executor, by its address; renewed at each digest."""
+        self._lines: dict[int, str | None] = {}
+        """The line that calls each executor, looked up again at each digest."""
         self._modes: dict[int, tuple[dict[nn.Module, bool], bool]] = {}
         """Whether each program trains in evaluation mode, by the address of its executor, with its modes."""
         self.wrapper_of: Callable[[Executor], int | None] = lambda executor: None
@@ -99,8 +103,11 @@ class ProgramWatch:
         def run(executor: Executor, call: BoundCall) -> list[Tensor]:
             if executor.plan is None or self._call is not None:
                 return original(executor, call)
-            self._call = own = _Call(executor, users_line())
-            watch, own.loads = self._watch, self._watch.pending.batches
+            watch = self._watch
+            if watch.is_digested or id(executor) not in self._lines:
+                self._lines[id(executor)] = users_line()
+            self._call = own = _Call(executor, self._lines[id(executor)])
+            own.loads = watch.pending.batches
             watch.is_in_program = True
             try:
                 outputs = original(executor, call)
@@ -188,22 +195,30 @@ class ProgramWatch:
             watch.weights = lambda: _parameters(executor, session)
         optimizer, rates = self._optimizer_of(executor), _rates(executor.plan)
         self._optimizers.trained(optimizer, rates)
-        facts: dict[str, Any] = {}
-        if self._is_in_eval_mode(executor):
-            facts = {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
+        facts = self._facts.get(id(executor))
+        if facts is None or watch.is_digested or self._modes[id(executor)][0] is not executor.modes:
+            facts = self._facts[id(executor)] = self._facts_of(executor, session)
         own.micro_batches = 0
         watch.close(
+            **facts,
             line=own.line,
-            mode="program",
-            tier=session.tier.value,
-            device=session.device,
             rates=rates,
             optimizer=None if optimizer is None else self._optimizers.number_of(optimizer),
-            wrapper=self.wrapper_of(executor),
-            works=True,
             moment=time.perf_counter(),
-            **facts,
         )
+
+    def _facts_of(self, executor: Executor, session: Session) -> dict[str, Any]:
+        """What hardly changes from update to update."""
+        facts = {
+            "mode": "program",
+            "tier": session.tier.value,
+            "device": session.device,
+            "wrapper": self.wrapper_of(executor),
+            "works": True,
+        }
+        if self._is_in_eval_mode(executor):
+            facts |= {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
+        return facts
 
     def _is_in_eval_mode(self, executor: Executor) -> bool:
         modes = executor.modes

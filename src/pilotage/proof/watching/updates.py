@@ -37,12 +37,14 @@ class UpdateWatch:
         self._without_step = 0
         """Backward passes that no optimizer has followed."""
         self._line: str | None = None
+        self._before: Any = None
+        """The hook before the steps of optimizers, as long as it is needed."""
 
     def install(self) -> None:
         """Follow updates from now on."""
         replace_function(torch.autograd, "backward", self._backward)
         replace_function(torch.amp.GradScaler, "scale", self._scale)
-        register_optimizer_step_pre_hook(self._before_step)
+        self._before = register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         replace_function(torch.optim.Optimizer, "zero_grad", self._zero_grad)
         self._watch.summaries.append(lambda: {"backward_without_step": self._without_step})
@@ -68,16 +70,19 @@ class UpdateWatch:
             return
         loss = self._scaled.get(id(root), root)
         pending = self._watch.pending
+        pending.facts["device"] = device = loss.device.type
         # On a card the number would have to be waited for.
-        pending.losses.append(loss.item() if loss.device.type == "cpu" else loss.detach().clone())
+        pending.losses.append(loss.item() if device == "cpu" else loss.detach().clone())
         pending.backwards += 1
         if pending.batches:
             pending.loader = pending.batches[-1].loader
-            self._note_skipped(pending)
-        pending.facts["device"] = loss.device.type
+            if len(pending.batches) > pending.used + 1:
+                self._note_skipped(pending)
+            pending.used = len(pending.batches)
         if not self._split.is_over:
             self._split.at_backward(root, pending.facts, self._modules.outermost)
-        self._modules.at_backward(loss, pending.facts)
+        if not self._modules.is_over:
+            self._modules.at_backward(loss, pending.facts)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()
@@ -85,7 +90,6 @@ class UpdateWatch:
     def _note_skipped(self, pending: Pending) -> None:
         """Batches that were loaded since the last backward pass, and that a forward pass of one batch did not get."""
         fresh = [each for each in pending.batches[pending.used :] if each.loader == pending.loader]
-        pending.used = len(pending.batches)
         if len(fresh) > 1 and self._modules.rows == fresh[-1].samples:
             for each in fresh[:-1]:
                 each.is_skipped = True
@@ -102,8 +106,6 @@ class UpdateWatch:
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         watch = self._watch
         if watch.is_in_program:
-            return
-        if watch.initial and not watch.settings.changes_gradients:
             return
         is_ready = has_gradients(optimizer)
         if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
@@ -130,6 +132,9 @@ class UpdateWatch:
             if watch.settings.noise:
                 _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
         self._without_step = 0
+        if self._before is not None and watch.initial and not watch.settings.changes_gradients:
+            self._before.remove()
+            self._before = None
         self._close(optimizer=number, rates=rates, works=works)
 
     def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:

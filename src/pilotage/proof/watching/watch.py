@@ -78,7 +78,8 @@ class Watch:
         """What to look at when the script has ended."""
         self.trained_loaders: set[int] = set()
         """Loaders whose batches went into an update."""
-        self._steps: list[dict[str, Any]] = []
+        self._steps: list[tuple[int, Pending, float, dict[str, Any]]] = []
+        """Updates that are still to be written: number, what came before each, the time, and what is known of it."""
         self._summed = time.monotonic()
         """When the last summary was written."""
         self._has_begun = False
@@ -119,20 +120,11 @@ class Watch:
         self.is_stopping = self.updates >= last
         self.is_digested = not self.is_stopping and (following % 10 == 0 or following == last)
         if not was_stopping:
-            self._steps.append(
-                {
-                    "step": self.updates,
-                    "losses": pending.losses,
-                    "exchanges": pending.exchanges,
-                    "batches": [each for each in pending.batches if each.loader == pending.loader],
-                    "time": time.time(),
-                    **pending.facts,
-                    **facts,
-                }
-            )
+            self._steps.append((self.updates, pending, time.time(), facts))
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
-            if digested or self.updates <= 3 or self.record.is_due:
+            # Many at once: between two steps, code that is seldom run takes several times as long.
+            if self.updates <= 3 or self.is_stopping or self.record.is_due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")
@@ -154,12 +146,20 @@ class Watch:
         """Write the updates so far, and the present summary."""
         self.begin()
         if self._steps:
-            losses = iter(_numbers([loss for step in self._steps for loss in step["losses"]]))
-            for step in self._steps:
-                batches = step.pop("batches")
-                step["losses"] = [next(losses) for _ in step["losses"]]
-                step |= _samples_of(batches)
-            self.record.wait("updates", updates=self._steps)
+            losses = iter(_numbers([loss for _, pending, _, _ in self._steps for loss in pending.losses]))
+            updates = [
+                {
+                    "step": step,
+                    "losses": [next(losses) for _ in pending.losses],
+                    "exchanges": pending.exchanges,
+                    "time": moment,
+                    **pending.facts,
+                    **facts,
+                    **_samples_of([each for each in pending.batches if each.loader == pending.loader]),
+                }
+                for step, pending, moment, facts in self._steps
+            ]
+            self.record.wait("updates", updates=updates)
             self._steps = []
         now = time.monotonic()
         if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:
