@@ -95,8 +95,8 @@ def test_too_large_graphs_are_refused_or_trimmed(dataset):
 def test_sizes_that_cannot_be_are_refused(dataset):
     with pytest.raises(ValueError, match="one of them is padding"):
         FixedSizeOptions(4, num_graphs=1)
-    with pytest.raises(NotImplementedError, match=r"to_homogeneous\(\)"):
-        FixedSizeOptions({"paper": 3})
+    with pytest.raises(ValueError, match="one of them is padding"):
+        FixedSizeOptions({"paper": 3, "author": 0})
     with pytest.raises(ValueError, match="num_graphs=9"):
         FixedSizeDataLoader(dataset, 9, fixed_size_options=FixedSizeOptions(40, num_graphs=4))
 

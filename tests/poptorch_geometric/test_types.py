@@ -82,6 +82,17 @@ def test_single_graphs_and_subgraphs_of_a_loader_are_padded():
     assert all(batch.x.shape == (4, 3) for batch in loader)
 
 
+def test_with_options_an_item_has_the_batches_of_one_call():
+    options = poptorch.Options().deviceIterations(2)
+    loader = FixedSizeSubgraphs([small()] * 5, FixedSizeOptions(4, 3), options=options)
+    assert len(loader) == 2
+    items = list(loader)
+    assert [item.x.shape for item in items] == [(8, 3)] * 2
+    assert items[0].edge_index.tolist() == [[0, 2, 2], [1, 2, 2]] * 2
+    with pytest.raises(AttributeError, match="frozen"):
+        options.deviceIterations(3)
+
+
 def test_maskers_keep_padding_out():
     mask, rows = torch.tensor([True, False]), torch.ones(2, 3)
     layer = torch.nn.Linear(3, 1)

@@ -119,8 +119,9 @@ TABLES = (
                 "`popart`": "enums, versions, errors and `getLogger`; building and running graphs raises",
                 "`libpvti`": "channels, tracepoints and graphs go to the file of PVTI_OPTIONS, as JSON for Perfetto",
                 "`poptorch_geometric`": "fixed-size options, collating, sampling and loading, maskers, parsers, "
-                "`set_aggregation_dim_size` and `TrainingStepper`, for PyTorch Geometric; sizes for each type of node "
-                "are refused, and functions of torch_cluster are not replaced",
+                "`set_aggregation_dim_size` and `TrainingStepper`, for PyTorch Geometric, with one number or one for "
+                "each type of nodes and edges; graphs with several types are not trimmed, and functions of "
+                "torch_cluster are not replaced",
                 "`horovod.torch`": "ranks and collectives on the host over the instances that poprun, torchrun, mpirun "
                 "or srun started; `DistributedOptimizer` and `elastic` raise, because programs exchange their "
                 "gradients themselves and poprun restarts jobs",

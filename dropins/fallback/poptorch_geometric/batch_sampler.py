@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils.data import Sampler
 
-from poptorch_geometric.fixed_size_options import FixedSizeOptions, FixedSizeStrategy
+from poptorch_geometric.fixed_size_options import FixedSizeOptions, FixedSizeStrategy, Sizes, sizes_of
 
 __all__ = ["FixedBatchSampler", "make_exclude_keys"]
 
@@ -41,14 +41,14 @@ class FixedBatchSampler(Sampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         batch: list[int] = []
-        nodes = edges = 0
+        filled = Sizes()
         for index in self._order():
-            more_nodes, more_edges = self._sizes_of(index)
-            if batch and not self._fits(len(batch) + 1, nodes + more_nodes, edges + more_edges):
+            more = sizes_of(self._dataset[index]) if self._packs else Sizes()
+            if batch and not self._fits(len(batch) + 1, filled + more):
                 yield batch
-                batch, nodes, edges = [], 0, 0
+                batch, filled = [], Sizes()
             batch.append(index)
-            nodes, edges = nodes + more_nodes, edges + more_edges
+            filled = filled + more
         if batch and not (self._drop_last and len(batch) < self._num_graphs):
             yield batch
 
@@ -65,16 +65,8 @@ class FixedBatchSampler(Sampler[list[int]]):
         count = len(self._dataset)
         return torch.randperm(count, generator=self._generator).tolist() if self._shuffle else list(range(count))
 
-    def _sizes_of(self, index: int) -> tuple[int, int]:
-        if not self._packs:
-            return 0, 0
-        graph = self._dataset[index]
-        return int(graph.num_nodes), int(graph.num_edges)
-
-    def _fits(self, graphs: int, nodes: int, edges: int) -> bool:
-        if graphs > self._num_graphs:
-            return False
-        return self._sizes is None or (nodes <= self._sizes.num_nodes - 1 and edges <= self._sizes.num_edges)
+    def _fits(self, graphs: int, sizes: Sizes) -> bool:
+        return graphs <= self._num_graphs and (self._sizes is None or self._sizes.hold(sizes))
 
 
 def make_exclude_keys(include_keys: Sequence[str], data: Any) -> list[str]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, HeteroData
 
-from poptorch_geometric.fixed_size_options import FixedSizeOptions
+from poptorch_geometric.fixed_size_options import FixedSizeOptions, Sizes, sizes_of
 from poptorch_geometric.trimming import trimmed
 
 __all__ = ["CombinedBatchingCollater", "FixedSizeCollater"]
 
 
 class FixedSizeCollater:
-    """Makes a batch with a fixed number of nodes, edges and graphs; padding comes behind the real graphs."""
+    """Makes a batch with a fixed number of nodes, edges and graphs; padding comes behind the real graphs.
+
+    With several types of nodes and edges, each type has its number and its mask.
+    """
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class FixedSizeCollater:
         self._follow_batch = list(follow_batch or [])
         self._exclude_keys = list(exclude_keys or [])
 
-    def __call__(self, graphs: Sequence[Data]) -> Batch:
+    def __call__(self, graphs: Sequence[Any]) -> Batch:
         """The batch of these graphs."""
         sizes, real = self._sizes, list(graphs)
         if len(real) > sizes.num_graphs - 1:
@@ -43,34 +46,49 @@ class FixedSizeCollater:
                 f"FixedSizeOptions num_graphs={len(real) + 1}, or load fewer graphs."
             )
         real = trimmed(real, sizes, nodes=self._trims_nodes, edges=self._trims_edges)
-        nodes, edges = sum(map(_nodes, real)), sum(graph.num_edges for graph in real)
-        padding = [self._padding(real[0], sizes.num_nodes - nodes, sizes.num_edges - edges)]
-        padding += [self._padding(real[0], 0, 0) for _ in range(sizes.num_graphs - len(real) - 1)]
-        batch = Batch.from_data_list([*real, *padding], self._follow_batch, self._exclude_keys)
+        filled = sum(map(sizes_of, real), Sizes())
+        empty = [self._padding(real[0], Sizes()) for _ in range(sizes.num_graphs - len(real) - 1)]
+        graphs = [*real, self._padding(real[0], self._missing(filled)), *empty]
+        batch = Batch.from_data_list(graphs, self._follow_batch, self._exclude_keys)
         if self._adds_masks:
-            batch.nodes_mask = _mask(nodes, sizes.num_nodes)
-            batch.edges_mask = _mask(edges, sizes.num_edges)
+            for kind, count in filled.nodes.items():
+                _part(batch, kind).nodes_mask = _mask(count, sizes.nodes_of(kind))
+            for kind, count in filled.edges.items():
+                _part(batch, kind).edges_mask = _mask(count, sizes.edges_of(kind))
             batch.graphs_mask = _mask(len(real), sizes.num_graphs)
         return batch
 
-    def _padding(self, like: Data, nodes: int, edges: int) -> Data:
-        """A graph of this size with the attributes of another."""
-        graph = Data()
-        for key, value in like.to_dict().items():
-            if key == "edge_index":
-                graph.edge_index = torch.zeros(2, edges, dtype=value.dtype)
-            elif key != "num_nodes":
-                graph[key] = self._padded(like, key, value, nodes, edges)
-        graph.num_nodes = nodes
+    def _missing(self, filled: Sizes) -> Sizes:
+        missing = Sizes()
+        missing.nodes.update({kind: self._sizes.nodes_of(kind) - count for kind, count in filled.nodes.items()})
+        missing.edges.update({kind: self._sizes.edges_of(kind) - count for kind, count in filled.edges.items()})
+        return missing
+
+    def _padding(self, like: Any, sizes: Sizes) -> Any:
+        """A graph of these sizes with the attributes of another."""
+        graph = type(like)()
+        for kind, store in _stores(like):
+            part, nodes, edges = _part(graph, kind), sizes.nodes[kind], sizes.edges[kind]
+            for key, value in store.items():
+                if key == "edge_index":
+                    part[key] = torch.zeros(2, edges, dtype=value.dtype)
+                elif key != "num_nodes":
+                    part[key] = self._padded(like, store, key, nodes, edges)
+            if kind in sizes_of(like).nodes:
+                part.num_nodes = nodes
         return graph
 
-    def _padded(self, like: Data, key: str, value: Any, nodes: int, edges: int) -> Any:
+    def _padded(self, like: Any, store: Any, key: str, nodes: int, edges: int) -> Any:
+        value = store[key]
         if not isinstance(value, Tensor):
             return self._sizes.pad_graph_defaults.get(key, value)
-        if like.is_node_attr(key):
-            return _filled(value, nodes, like.__cat_dim__(key, value), self._sizes.node_pad_value)
-        if like.is_edge_attr(key):
-            return _filled(value, edges, like.__cat_dim__(key, value), self._sizes.edge_pad_value)
+        # What belongs to a whole graph of several types is in a store that has neither nodes nor edges.
+        has_parts = hasattr(store, "is_node_attr")
+        dimension = like.__cat_dim__(key, value, store)
+        if has_parts and store.is_node_attr(key):
+            return _filled(value, nodes, dimension, self._sizes.node_pad_value)
+        if has_parts and store.is_edge_attr(key):
+            return _filled(value, edges, dimension, self._sizes.edge_pad_value)
         fill = self._sizes.pad_graph_defaults.get(key, self._sizes.graph_pad_value)
         return torch.full_like(value, fill) if not isinstance(fill, Tensor) else fill
 
@@ -82,19 +100,26 @@ class CombinedBatchingCollater:
         self._size = mini_batch_size
         self._collater = collater
 
-    def __call__(self, graphs: Sequence[Data]) -> Batch:
+    def __call__(self, graphs: Sequence[Any]) -> Batch:
         """The batches of these graphs, joined."""
         parts = [graphs[start : start + self._size] for start in range(0, len(graphs), self._size)]
         batches = [self._collater(part) for part in parts]
-        first = batches[0]
-        for key in list(first.keys()):
-            if isinstance(first[key], Tensor):
-                first[key] = torch.cat([batch[key] for batch in batches])
-        return first
+        for first, *others in zip(*(batch.stores for batch in batches), strict=True):
+            for key, value in list(first.items()):
+                if isinstance(value, Tensor):
+                    first[key] = torch.cat([value, *(store[key] for store in others)])
+        return batches[0]
 
 
-def _nodes(graph: Data) -> int:
-    return int(graph.num_nodes or 0)
+def _stores(graph: Any) -> Iterator[tuple[Any, Any]]:
+    """The parts of a graph and their types; None is that of the graph as a whole."""
+    yield None, graph.stores[0]
+    if isinstance(graph, HeteroData):
+        yield from ((kind, graph[kind]) for kind in (*graph.node_types, *graph.edge_types))
+
+
+def _part(graph: Any, kind: Any) -> Any:
+    return graph if kind is None else graph[kind]
 
 
 def _filled(value: Tensor, size: int, dimension: Any, fill: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -89,8 +90,7 @@ class DataLoader(poptorch.DataLoader):
         options: poptorch.Options | None = None,
         **kwargs: Any,
     ) -> None:
-        def collate(graphs: list[Any]) -> Any:
-            return Batch.from_data_list(graphs, follow_batch, exclude_keys)
-
+        # A partial function, because workers get the loader pickled.
+        collate = functools.partial(Batch.from_data_list, follow_batch=follow_batch, exclude_keys=exclude_keys)
         sampler = FixedBatchSampler(dataset, batch_size, shuffle=shuffle, drop_last=kwargs.pop("drop_last", True))
         super().__init__(options or poptorch.Options(), dataset, batch_sampler=sampler, collate_fn=collate, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import poptorch
 from poptorch_geometric.fixed_size_options import FixedSizeOptions, OverSizeStrategy
 from poptorch_geometric.subgraphs import FixedSizeSubgraphs
 
@@ -21,9 +22,10 @@ class FixedSizeNeighborLoader(FixedSizeSubgraphs):
         batch_size: int = 1,
         over_size_strategy: OverSizeStrategy = OverSizeStrategy.Error,
         add_pad_masks: bool = True,
+        options: poptorch.Options | None = None,
         **kwargs: Any,
     ) -> None:
         from torch_geometric.loader import NeighborLoader
 
         loader = NeighborLoader(data, num_neighbors, batch_size=batch_size, **kwargs)
-        super().__init__(loader, fixed_size_options, over_size_strategy, add_pad_masks)
+        super().__init__(loader, fixed_size_options, over_size_strategy, add_pad_masks, options=options)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import poptorch
+from poptorch._options.execution import batching_of
+from poptorch._utils import combined_batch_generator
 from poptorch_geometric.collate import FixedSizeCollater
 from poptorch_geometric.fixed_size_options import FixedSizeOptions, OverSizeStrategy
 
@@ -12,7 +15,10 @@ __all__ = ["FixedSizeSubgraphs"]
 
 
 class FixedSizeSubgraphs:
-    """Goes through another loader, and gives every subgraph a fixed size and masks."""
+    """Goes through another loader, and gives every subgraph a fixed size and masks.
+
+    With PopTorch's ``options`` each item has the batches of one call.
+    """
 
     def __init__(
         self,
@@ -21,6 +27,7 @@ class FixedSizeSubgraphs:
         over_size_strategy: OverSizeStrategy = OverSizeStrategy.Error,
         add_pad_masks: bool = True,
         exclude_keys: Iterable[str] | None = None,
+        options: poptorch.Options | None = None,
     ) -> None:
         self._loader = loader
         self._collater = FixedSizeCollater(
@@ -30,10 +37,14 @@ class FixedSizeSubgraphs:
             trim_edges=over_size_strategy.trims_edges,
             exclude_keys=exclude_keys,
         )
+        self._batches_in_call = 1
+        if options is not None:
+            options._freeze()
+            self._batches_in_call = batching_of(options).micro_batches_per_call
 
     def __iter__(self) -> Iterator[Any]:
-        for subgraph in self._loader:
-            yield self._collater([subgraph])
+        padded = (self._collater([subgraph]) for subgraph in self._loader)
+        return padded if self._batches_in_call == 1 else combined_batch_generator(padded, self._batches_in_call)
 
     def __len__(self) -> int:
-        return len(self._loader)  # type: ignore[arg-type]
+        return len(self._loader) // self._batches_in_call  # type: ignore[arg-type]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
-from poptorch_geometric.fixed_size_options import FixedSizeOptions
+from poptorch_geometric.fixed_size_options import FixedSizeOptions, Sizes, sizes_of
 
 __all__ = ["trimmed"]
 
@@ -19,12 +19,33 @@ def trimmed(graphs: Sequence[Data], sizes: FixedSizeOptions, *, nodes: bool, edg
     not be.
     """
     found = list(graphs)
-    room = sizes.num_nodes - 1
+    if isinstance(found[0], HeteroData):
+        _check(found, sizes)
+        return found
+    room = sizes.nodes_of(None) - 1
     for number, size in _reduced([int(graph.num_nodes or 0) for graph in found], room, "nodes", allowed=nodes):
         found[number] = found[number].subgraph(torch.arange(size))
-    for number, size in _reduced([graph.num_edges for graph in found], sizes.num_edges, "edges", allowed=edges):
+    for number, size in _reduced([graph.num_edges for graph in found], sizes.edges_of(None), "edges", allowed=edges):
         found[number] = found[number].edge_subgraph(torch.arange(size))
     return found
+
+
+def _check(graphs: Sequence[HeteroData], sizes: FixedSizeOptions) -> None:
+    """Raise if graphs with several types are too large: which nodes to leave out depends on the types around them."""
+    total = sum(map(sizes_of, graphs), Sizes())
+    for kind, count in total.nodes.items():
+        if count >= sizes.nodes_of(kind):
+            raise RuntimeError(_too_large(count, f"nodes of the type {kind!r}", sizes.nodes_of(kind) - 1))
+    for kind, count in total.edges.items():
+        if count > sizes.edges_of(kind):
+            raise RuntimeError(_too_large(count, f"edges of the type {kind!r}", sizes.edges_of(kind)))
+
+
+def _too_large(count: int, what: str, room: int) -> str:
+    return (
+        f"The graphs of a batch have {count} {what}, and there is room for {room}. Enlarge FixedSizeOptions, or load "
+        "fewer graphs; graphs with several types are not trimmed."
+    )
 
 
 def _reduced(sizes: list[int], room: int, what: str, *, allowed: bool) -> list[tuple[int, int]]:
