@@ -1,4 +1,8 @@
-"""PopART's enums, whose numbers programs pass to ``poptorch.Options()._Popart.set``."""
+"""PopART's enums, whose numbers programs pass to ``poptorch.Options()._Popart.set``.
+
+Numbers that reach a program here (recomputation, synthetic data, and the enums that PopTorch has too) are tested
+against PopTorch's. The others were never compared with a PopART, and nothing here reads them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ __all__ = [
     "BatchSerializationTransformContext",
     "CommGroupType",
     "DeviceConnectionType",
-    "ExecutionMode",
     "ExecutionPhaseIOSchedule",
     "ExecutionPhaseSchedule",
     "GradientTensorTrackingMethod",
@@ -89,14 +92,6 @@ class DeviceConnectionType(IntEnum):
     Always = 0
     OnDemand = 1
     Never = 2
-
-
-class ExecutionMode(IntEnum):
-    """How the parts of a model are run."""
-
-    Pipelined = 0
-    Sharded = 1
-    Phased = 2
 
 
 class ExecutionPhaseIOSchedule(IntEnum):
@@ -222,5 +217,4 @@ class VirtualGraphMode(IntEnum):
     Off = 0
     Manual = 1
     Auto = 2
-    Pipeline = 3
-    ExecutionPhases = 4
+    ExecutionPhases = 3
