@@ -86,8 +86,8 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "TensorLocations.setOptimizerLocation": "Off the chip, the optimizer state is on the card only during the "
             "update; with replicated tensor sharding each process holds a shard.",
             "_Popart.set": "Names are checked when a program is compiled; autoRecomputation, enableEngineCaching, "
-            "cachePath, partialsTypeMatMuls, syntheticDataMode and enableFloatingPointChecks have an "
-            "effect.",
+            "cachePath, partialsTypeMatMuls, syntheticDataMode, enableFloatingPointChecks and "
+            "groupNormStridedChannelGrouping have an effect.",
             "Precision.setPartialsType": "The type in which half-precision matrix products accumulate on NVIDIA "
             "cards; CPUs always use float.",
             "Precision.enableFloatingPointExceptions": "Every operation of forward and backward is checked; after the "

@@ -19,6 +19,7 @@ from poptorch._capture.ipu_device import IpuDevice
 from poptorch._capture.mixed_types import MixedTypes, recurrent_inputs_of_any_type
 from poptorch._capture.module_scopes import module_scopes
 from poptorch._capture.seeding import HostSeed
+from poptorch._capture.strided_groups import StridedGroups
 from poptorch._capture.substitution import _OverwriteContextManager
 from poptorch._checks.buffers import check_broadcast
 from poptorch._checks.ipus import check_ipu_count, check_pipeline_depth, pipeline_stages
@@ -106,6 +107,8 @@ class Capture:
             self._active.enter_context(IpuDevice())
             self._active.enter_context(Indexing())
             self._active.enter_context(MixedTypes())
+            if self.options._Popart.settings.strided_groups:
+                self._active.enter_context(StridedGroups())
             self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs], state))
 
     def _end(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:

@@ -56,8 +56,8 @@ _NAMES = frozenset(_OWN.split()) | frozenset(_POPART.split())
 
 _READ = """
 autoRecomputation automaticLossScalingSettings.enabled cachePath enableEngineCaching enableFloatingPointChecks
-enableStochasticRounding engineOptions instrumentWithHardwareCycleCounter partialsTypeMatMuls syntheticDataMode
-updatableNamedBuffers
+enableStochasticRounding engineOptions groupNormStridedChannelGrouping instrumentWithHardwareCycleCounter
+partialsTypeMatMuls syntheticDataMode updatableNamedBuffers
 """
 
 HAVE_EFFECT = frozenset(_READ.split())
@@ -120,6 +120,8 @@ class PopartSettings:
     """The type in which matrix products accumulate; None leaves it to the device."""
     recomputation: bool | None = None
     """Whether backward recomputes activations; None leaves it to the checkpoints in the model."""
+    strided_groups: bool = False
+    """Let the groups of a group normalisation take every n-th channel."""
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> PopartSettings:
@@ -137,6 +139,7 @@ class PopartSettings:
             cache_directory=_path(options, "cachePath") if _switch(options, "enableEngineCaching") else None,
             partials_type=cast('Literal["float", "half"] | None', partials),
             recomputation=None if recomputation is None else bool(recomputation),
+            strided_groups=_switch(options, "groupNormStridedChannelGrouping"),
         )
 
 
