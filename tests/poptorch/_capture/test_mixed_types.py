@@ -197,3 +197,59 @@ def test_float32_weights_are_master_weights_of_a_half_model(tier):
     assert model.layer.weight.dtype == FLOAT
     # A step of the size of half a rounding error would be lost in half precision.
     assert not torch.equal(model.layer.weight, model.layer.weight.half().float())
+
+
+def log_probabilities():
+    return random(6, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 1]]), torch.tensor([6, 5]), torch.tensor([2, 2])
+
+
+WITHOUT_HALF_KERNELS = {
+    "ctc loss": (functional.ctc_loss, log_probabilities),
+    "ctc loss of torch": (torch.ctc_loss, log_probabilities),
+    "distances": (torch.cdist, lambda: (random(3, 4), random(5, 4))),
+    "distances of rows": (functional.pdist, lambda: (random(3, 4),)),
+    "average pooling in three dimensions": (lambda x: functional.avg_pool3d(x, 2), lambda: (random(1, 2, 4, 4, 4),)),
+    "margins": (functional.multi_margin_loss, lambda: (random(2, 4), torch.tensor([1, 3]))),
+    "margins of several labels": (
+        functional.multilabel_margin_loss,
+        lambda: (random(2, 4), torch.tensor([[1, 3, -1, 0], [0, -1, 1, 2]])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_HALF_KERNELS)
+def test_functions_without_a_half_kernel_compute_in_float_and_return_half(name):
+    function, make = WITHOUT_HALF_KERNELS[name]
+    given = [tensor.half() if tensor.is_floating_point() else tensor for tensor in make()]
+    wide = [tensor.float() if tensor.is_floating_point() else tensor for tensor in given]
+    result = run(function, *given)
+    assert result.dtype == HALF
+    torch.testing.assert_close(result, function(*wide).half())
+    assert run(function, *wide).dtype == FLOAT
+
+
+def test_distances_of_mixed_types_are_float():
+    near, far = random(3, 4, dtype=HALF), random(5, 4)
+    torch.testing.assert_close(run(torch.cdist, near, far), torch.cdist(near.float(), far))
+
+
+def test_a_half_ctc_loss_trains():
+    torch.manual_seed(0)
+
+    class Speech(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, *targets):
+            return functional.ctc_loss(self.layer(x).log_softmax(2), *targets)
+
+    model, (_, *targets) = Speech(), log_probabilities()
+    twin, x = copy.deepcopy(model), random(6, 2, 4, dtype=HALF)
+    training = poptorch.trainingModel(model, optimizer=poptorch.optim.SGD(model.parameters(), lr=1.0))
+    loss = training(x, *targets)
+    expected = twin(x.float(), *targets)
+    expected.backward()
+    torch.testing.assert_close(loss.float(), expected.detach(), rtol=0.01, atol=0.01)
+    moved = twin.layer.weight.detach() - twin.layer.weight.grad
+    torch.testing.assert_close(model.layer.weight.detach(), moved, rtol=0.01, atol=0.01)

@@ -47,7 +47,9 @@ class MixedTypes(TorchFunctionMode):
         """Call a function, on converted operands if they differ in type."""
         kwargs = kwargs or {}
         form = FORMS.get(func)
-        if form is None or len(_floating_types((args, kwargs))) < 2:
+        if form is None:
+            return _in_float(func, args, kwargs) if func in WITHOUT_HALF else func(*args, **kwargs)
+        if len(_floating_types((args, kwargs))) < 2:
             return func(*args, **kwargs)
         return form(func, args, kwargs)
 
@@ -107,6 +109,15 @@ def _promoted(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     for dtype in dtypes[1:]:
         widest = torch.promote_types(widest, dtype)
     return func(*_cast(args, widest), **_cast(kwargs, widest))
+
+
+def _in_float(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute half operands in float32, and round the result to the widest of their types."""
+    dtypes = _floating_types((args, kwargs))
+    if torch.float16 not in dtypes:
+        return func(*args, **kwargs)
+    result = func(*_cast(args, torch.float32), **_cast(kwargs, torch.float32))
+    return _cast(result, torch.float16) if dtypes == [torch.float16] else result
 
 
 def _einsum(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -195,3 +206,16 @@ FORMS: Mapping[Callable[..., Any], Form] = {
     torch.instance_norm: partial(_normalised, ("input", "weight", "bias", "running_mean", "running_var")),
 }
 """How to call functions of torch that need operands of one type."""
+
+WITHOUT_HALF: frozenset[Callable[..., Any]] = frozenset(
+    [
+        functional.avg_pool3d,
+        functional.ctc_loss,
+        functional.multi_margin_loss,
+        functional.multilabel_margin_loss,
+        functional.pdist,
+        torch.cdist,
+        torch.ctc_loss,
+    ]
+)
+"""Functions that PopTorch computes in half precision, and for which torch has no half-precision kernel everywhere."""
