@@ -70,7 +70,8 @@ TABLES = (
                 "value is computed after it",
                 "Every way of reading the module shows the trained weights": "",
                 "An inference wrapper follows the training of its module": "",
-                "Implicit downloads call the wrapped model's `copyWeightsToHost`, once after each training": "",
+                "Implicit downloads call the wrapped model's `copyWeightsToHost`, once after each training": "a "
+                "program that replaces this method also sees the download that iterating over parameters causes",
                 "`copyWeightsToDevice` replaces newer weights of the device by those of the host": "with a warning",
                 "`torch.manual_seed` in forward seeds the host, once; the device's generator is not affected": "",
                 "uint8 masks select like boolean ones; `one_hot` and `bincount` need their sizes": "",
@@ -83,7 +84,8 @@ TABLES = (
                 "forward assigns to itself, as in `self.p = self.p.to(x.device)`, is not",
                 "Linear, convolutions, norms and products of mixed types compute in the type of their input, and "
                 "weights "
-                "keep theirs; recurrent networks and all other functions promote": "",
+                "keep theirs; recurrent networks and all other functions promote": "what torch has no half-precision "
+                "kernel for, such as `ctc_loss` and `cdist` on a processor, computes in float32 and returns half",
                 '`device="ipu"` in forward is the device that the model runs on': "",
                 "What forward does to plain Python attributes happens once, when it is captured; the program continues "
                 "with that constant": "with a warning that names the attribute",

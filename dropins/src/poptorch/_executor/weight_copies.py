@@ -12,6 +12,7 @@ from torch import nn
 
 from pilotage.engine import Executor
 from poptorch._errors import createPoptorchError, translated
+from poptorch._executor.counted_copies import ReplaceableCopy
 from poptorch._logging import logger
 from poptorch.options import Options
 
@@ -27,6 +28,7 @@ class WeightCopies:
     _caller: int | None
     """The thread of the last call."""
 
+    @ReplaceableCopy
     def copyWeightsToHost(self) -> None:
         """Copy the device's weights and buffers to the module."""
         with translated():
