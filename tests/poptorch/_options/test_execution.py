@@ -123,7 +123,11 @@ def test_inference_accumulates_no_gradients():
         r"You must set poptorch.Options\(\).Training.gradientAccumulation to 1 or leave it as its default value \(1\) "
         r"when running a poptorch.inferenceModel\(\)"
     )
-    with pytest.raises(Error, match=f"{expected}.*deviceIterations"):
+    hint = (
+        r" Use poptorch.Options\(\).deviceIterations to process a sufficient number of batches each run for pipelined "
+        r"execution instead\.$"
+    )
+    with pytest.raises(Error, match=rf"{expected}\.{hint}"):
         execution_of(options, training=False)
     with pytest.raises(Error, match=rf"{expected}\.$"):
         execution_of(options.setExecutionStrategy(ShardedExecution()), training=False)

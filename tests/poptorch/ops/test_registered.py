@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import poptorch
+from pilotage.engine import schema_of
 
 ops = torch.ops.poptorch
 X = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
@@ -29,6 +30,53 @@ def run(function, *, strategy=None, **options):
         made.setExecutionStrategy(strategy)
     model = poptorch.inferenceModel(Calling(function), made)
     return model(X), model
+
+
+SIGNATURES = [
+    "begin_ipu_block(int stage_id, int phase_id, int ipu_id) -> ()",
+    "end_ipu_block() -> ()",
+    "start_for_loop(Tensor[] inputs) -> ()",
+    "end_for_loop(Tensor[] outputs, Tensor[] inputs, int trip_count) -> Tensor[]",
+    "start_if_block(Tensor condition) -> ()",
+    "start_else_block(Tensor[] outputs_true) -> ()",
+    "end_if_block(Tensor[] outputs, Tensor condition) -> Tensor[]",
+    "optimizer_group(int group, Tensor[] inputs) -> ()",
+    "begin_multi_conv() -> ()",
+    "end_multi_conv(float[]? available_memory_proportions, int[]? partials_types, int? plan_type, int? "
+    "per_conv_reserved_tiles, float? cycle_back_off, int[]? enableConvDithering) -> ()",
+    "push_name_scope(str name) -> ()",
+    "pop_name_scope() -> ()",
+    "set_attribute(str attribute, str key, str value) -> ()",
+    "clear_attribute(str attribute, str key) -> ()",
+    "ipu_print_tensor(Tensor self, str title, int print_gradient, int summarize_threshold, int edge_items, "
+    "int max_line_width, int digits, int float_format, str separator, str open_bracket, str close_bracket) "
+    "-> Tensor",
+    "nop(Tensor self) -> Tensor",
+    "recomputation_checkpoint(Tensor self) -> Tensor",
+    "set_matmul_serialization(Tensor matmul, str mode, int factor, bool keep_precision) -> Tensor",
+    "set_overlap_for_input(Tensor t, str mode) -> Tensor",
+    "set_overlap_for_output(Tensor t, str mode) -> Tensor",
+    "set_available_memory(Tensor t, float mem) -> Tensor",
+    "custom_operation(Tensor[] inputs, str name, str domain, int domain_version, int num_outputs, Tensor[] "
+    "outputs, str attributes) -> Tensor[]",
+    "ctc_beam_search_decoder(Tensor probs, Tensor lengths, int blank, int beam_width, int top_paths) -> "
+    "(Tensor, Tensor, Tensor)",
+    "dynamic_slice(Tensor self, int dim, Tensor start, int size, int step) -> Tensor",
+    "dynamic_update(Tensor self, Tensor src, int dim, Tensor start, int size) -> Tensor",
+    "identity_loss(Tensor x, int reduction) -> Tensor",
+    "internal_cast(Tensor self, str dtype) -> Tensor",
+    "call_cpu_op(Tensor[] inputs, str name) -> ()",
+    "end_cpu_op(Tensor[] output) -> Tensor[]",
+    "fps(Tensor src, int[] ptr, float ratio, bool random_start) -> Tensor",
+    "nearest(Tensor x, Tensor y, Tensor batch_x, Tensor batch_y) -> Tensor",
+    "nearest_batch_list(Tensor x, Tensor y, int[] batch_x, int[] batch_y) -> Tensor",
+]
+
+
+@pytest.mark.parametrize("signature", SIGNATURES)
+def test_every_operation_has_poptorchs_signature(signature):
+    operation = getattr(ops, signature.partition("(")[0]).default
+    assert str(schema_of(operation)) == f"poptorch::{signature}"
 
 
 def test_outside_of_a_capture_markers_do_nothing_and_tensors_pass():

@@ -71,6 +71,22 @@ def test_a_slice_checks_its_arguments(arguments):
         poptorch.dynamic_slice(*arguments)
 
 
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
+def test_a_start_has_16_32_or_64_bits(dtype):
+    start = torch.tensor([1], dtype=dtype)
+    assert torch.equal(poptorch.dynamic_slice(X, 0, start, 1, 1), X[1:2])
+    assert torch.equal(poptorch.dynamic_update(X, X[:1], 0, start, 1)[1], X[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.bool, torch.float32])
+def test_starts_of_other_types_are_refused(dtype):
+    start = torch.tensor([1]).to(dtype)
+    with pytest.raises(Error, match=f"int16, int32 or int64 as start, not a tensor of 1 of {dtype}"):
+        poptorch.dynamic_slice(X, 0, start, 1, 1)
+    with pytest.raises(Error, match="int16, int32 or int64"):
+        poptorch.dynamic_update(X, X[:1], 0, start, 1)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -10,6 +10,9 @@ from torch import Tensor
 from poptorch._errors import createPoptorchError
 from poptorch.ops.checks import require_tensor
 
+_STARTS = (torch.int16, torch.int32, torch.int64)
+"""The types that the start of a slice may have."""
+
 
 def dynamic_slice(tensor: Tensor, dim: int, start: Tensor, size: int, step: int) -> Tensor:
     """``tensor[start:start + size:step]`` along a dimension, where ``start`` is only known at run time."""
@@ -56,9 +59,10 @@ def _positions(start: Tensor, size: int, step: int) -> Tensor:
 
 def _require_start(operation: str, start: Any) -> None:
     require_tensor(operation, "start", start)
-    if start.numel() != 1 or start.is_floating_point():
+    if start.numel() != 1 or start.dtype not in _STARTS:
         raise createPoptorchError(
-            f"poptorch.{operation} takes one whole number as start, not a tensor of {start.numel()} of {start.dtype}."
+            f"poptorch.{operation} takes one whole number of int16, int32 or int64 as start, not a tensor of "
+            f"{start.numel()} of {start.dtype}."
         )
 
 
