@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 
 import pytest
 import torch
@@ -28,10 +29,13 @@ def train_eagerly(model, optimizer, batch, options):
 
 
 @pytest.fixture
-def trains_like_eager(monkeypatch):
-    """Trains a model by PopTorch and a copy of it eagerly, and compares losses, weights and buffers."""
-    # The comparison at the first call would hide a difference in later ones.
-    monkeypatch.setenv("PILOTAGE_CHECK", "off")
+def trains_like_eager(monkeypatch, caplog):
+    """Trains a model by PopTorch and a copy of it eagerly, and compares losses, weights and buffers.
+
+    The first call also has to pass the arrival check, which compares it with eager PyTorch under PopTorch's rules.
+    """
+    monkeypatch.setenv("PILOTAGE_CHECK", "first")
+    caplog.set_level(logging.INFO, logger="pilotage")
 
     def train(model, batches, options, optimizers, *, tolerance, reference=None, as_reference=None):
         reference = copy.deepcopy(model) if reference is None else reference
@@ -52,6 +56,8 @@ def trains_like_eager(monkeypatch):
             if name.endswith("num_batches_tracked"):
                 continue
             torch.testing.assert_close(state[name].to(value.dtype), value, rtol=tolerance, atol=tolerance, msg=name)
+        said = [record.getMessage() for record in caplog.records]
+        assert any(message.startswith("Agrees with eager PyTorch") for message in said), said
         return losses, training
 
     return train
