@@ -142,7 +142,7 @@ def _show_places() -> None:
     if report.is_file():
         placement = json.loads(report.read_text())["placement"]
         ran = f"{placement['backend']}, tier {placement['tier']}"
-        print(f"\nTrained on {placement['device']} by {ran}: {placement['reason']}.")
+        print(f"\nTrained on {placement['device']} by {ran}:\n  {placement['reason']}.")
     print(f"Pictures: {FOLDER}/training.png and {FOLDER}/displays/event_0.png to event_3.png")
     print(f"Numbers: {FOLDER}/train_metrics.csv and test_metrics.csv; predictions: {FOLDER}/predictions.h5")
 

@@ -10,6 +10,8 @@ from cosmictagger.data.detector import NEUTRINO
 from cosmictagger.data.events import Array
 
 _LEAST_WIDTH, _MOST_WIDTH = 192, 768
+_LEAST_PIXELS = 32
+"""Fewer pixels of a downsampled image show no surroundings."""
 _SHAPE = 1.6
 """Width over height, as in full images."""
 _ROOM = 1.25
@@ -41,7 +43,7 @@ def window_around(classes: Array, image: Array, vertex: tuple[int, int] | None, 
     left, right = np.percentile(columns, (3, 97))
     wanted = _ROOM * max(right - left, _SHAPE * (bottom - top))
     width = int(np.clip(wanted, _LEAST_WIDTH >> downsample, _MOST_WIDTH >> downsample))
-    width = max(16, min(width, classes.shape[1]))
+    width = min(max(width, _LEAST_PIXELS), classes.shape[1])
     height = min(round(width / _SHAPE), classes.shape[0])
     return Window(
         _placed((top + bottom) / 2, height, classes.shape[0]),
