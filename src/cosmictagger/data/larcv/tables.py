@@ -20,11 +20,14 @@ _GZIP_FILTER = 1
 class Table:
     """A one-dimensional dataset whose raw chunks are decompressed here instead of in HDF5.
 
-    HDF5 decompresses under a process-wide lock; here the lock is held only to fetch a chunk, so threads overlap.
+    HDF5 decompresses under a process-wide lock; here the lock is held only to fetch a chunk, so threads overlap. Some
+    releases of h5py, such as 3.14, do not take it for that: threads then read wrong bytes, or the process aborts.
     """
 
     def __init__(self, path: Path, dataset: h5py.Dataset, row: np.dtype[np.void]) -> None:
-        self._path, self._dataset = path, dataset
+        from h5py._objects import phil
+
+        self._path, self._dataset, self._lock = path, dataset, phil
         self._row = row
         self._inflate = fastest_inflate()
         self._rows_per_chunk = self._directly_readable(row)
@@ -72,7 +75,8 @@ class Table:
         return np.frombuffer(b"".join(parts), self._row)
 
     def _chunk(self, first_row: int) -> memoryview:
-        mask, raw = self._dataset.id.read_direct_chunk((first_row,))
+        with self._lock:
+            mask, raw = self._dataset.id.read_direct_chunk((first_row,))
         size = self._rows_per_chunk * self._row.itemsize
         data = raw if mask else self._inflate(raw, size)
         if len(data) != size:

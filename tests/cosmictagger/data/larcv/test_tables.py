@@ -1,6 +1,10 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import h5py
 import numpy as np
 import pytest
+from h5py._objects import phil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +49,42 @@ def test_rows_are_the_same_however_they_are_stored(tables, way, start, length):
     assert rows.dtype == layout.VOXEL
     assert np.array_equal(rows["id"], expected["id"])
     assert np.array_equal(rows["value"], expected["value"])
+
+
+def test_a_chunk_is_fetched_under_the_lock_of_h5py(tables):
+    """Not every release of h5py takes it by itself, and HDF5 is not made for several threads."""
+    table, held = tables["gzip"], []
+    dataset = table._dataset
+
+    class Watched:
+        shape, name = dataset.shape, dataset.name
+
+        class id:  # noqa: N801
+            @staticmethod
+            def read_direct_chunk(place):
+                held.append(phil._is_owned())
+                return dataset.id.read_direct_chunk(place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table, "_dataset", Watched)
+        table.rows(0, 250)
+    assert held == [True, True, True]
+    assert not phil._is_owned()
+
+
+@pytest.mark.slow
+def test_threads_read_the_same_rows_as_one(tables):
+    """Where a release of h5py does not lock, threads without a lock crash within a second."""
+    table, expected, end = tables["gzip"], voxels(), time.monotonic() + 1.5
+
+    def read(number):
+        while time.monotonic() < end:
+            start = number = (number * 7 + 1) % (ROWS - 300)
+            assert np.array_equal(table.rows(start, start + 300), expected[start : start + 300])
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, range(4)))
 
 
 def test_rows_beyond_the_end_are_refused(tables):
