@@ -181,7 +181,7 @@ def prediction_of(row: Published, known: dict[tuple[object, int], Traced]) -> Pr
             update=replace(update, times=times),
             batching=batching,
             loading=loading,
-            input_bytes=round(row.loaded_bytes * found.samples),
+            input_bytes=round(row.loaded_bytes * found.samples) or found.input_bytes,
         ),
         model,
     )

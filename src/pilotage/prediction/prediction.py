@@ -21,7 +21,7 @@ from pilotage.prediction.timing.cost import Arithmetic, Cost
 from pilotage.prediction.timing.costs import costs_of
 from pilotage.prediction.timing.pipeline import StageSeconds, pipeline_schedule
 from pilotage.prediction.trace.graphs import traced_steps
-from pilotage.prediction.trace.operations import Category, Phase, TracedTensor
+from pilotage.prediction.trace.operations import Category, Phase
 from pilotage.program.program import Program
 from pilotage.program.schedule import make_schedule
 
@@ -41,7 +41,7 @@ class Traced:
     trains: bool
     loading: Loading = field(default_factory=Loading)
     input_bytes: int = 0
-    """Of one micro-batch, on their way from the host; 0 takes those on the device."""
+    """Of one micro-batch, on their way from the host."""
 
     eager: bool = False
     """Whether it runs operation by operation, each started by Python."""
@@ -70,6 +70,7 @@ def traced_program(subject: Subject, program: Program) -> Traced:
         samples=subject.samples,
         trains=trains,
         loading=subject.loading,
+        input_bytes=sum(each.bytes for each in subject.micro_batch),
     )
 
 
@@ -178,16 +179,9 @@ class Prediction:
     def _per_call(self) -> float:
         """What one call costs on the host, divided among its updates."""
         batching, host = self.traced.batching, self.model.host
-        micro_batch = self.traced.input_bytes or sum(each.bytes for each in self._inputs) // max(
-            1, batching.micro_batches_per_call
-        )
-        inputs = micro_batch * batching.gradient_accumulation
+        inputs = self.traced.input_bytes * batching.gradient_accumulation
         moving = inputs / host.copy_bytes_per_second + inputs / host.link_bytes_per_second
         return self.model.overheads.call_seconds / batching.device_iterations + moving
-
-    @property
-    def _inputs(self) -> list[TracedTensor]:
-        return [each for each in self.traced.update.tensors if each.category is Category.INPUTS]
 
     @property
     def _gradient_bytes(self) -> int:

@@ -159,9 +159,12 @@ def test_a_program_is_not_refused_on_a_real_device():
 
 
 def test_a_doubtful_program_is_only_warned_of(caplog, monkeypatch):
-    # 4 tiles have 2.4 MB, and the estimate of this program is above that by less than its uncertainty.
+    """Ever wider models: one of them needs more than 4 tiles have, by less than the uncertainty of 30 %."""
     monkeypatch.setenv("POPTORCH_SMALL_IPU_MODEL", "1")
-    _trained(Options(), width=45_000)
+    for step in range(20):
+        _trained(Options(), width=round(4000 * 1.2**step))
+        if "Out of memory: " in caplog.text:
+            break
     assert "its lower end fits, so the run goes on" in caplog.text
 
 
@@ -174,7 +177,7 @@ def test_profiling_writes_the_report_beside_the_trace(tmp_path):
     assert report["program"]["name"] == "small"
     assert report["devices"][0]["title"].startswith("Graphcore Mk2 IPU")
     assert report["devices"][0]["fits"] is True
-    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.slow

@@ -156,7 +156,13 @@ _MOST_STAGES = 16
 
 
 def _again(base: Prediction, found: Traced) -> Prediction:
-    """The same operations in other circumstances."""
+    """The same operations in other circumstances; all micro-batches of a call lie on the device."""
+    times = found.batching.device_iterations / base.traced.batching.device_iterations
+    tensors = tuple(
+        replace(each, bytes=round(each.bytes * times)) if each.category is Category.INPUTS else each
+        for each in found.update.tensors
+    )
+    found = replace(found, update=replace(found.update, tensors=tensors))
     return predicted(found, base.model, base.arithmetic, costs=base.costs)
 
 
@@ -185,7 +191,5 @@ def _narrow_inputs(subject: Subject) -> int | None:
 
 def _faster(loading: Loading, narrow: int, base: Prediction) -> Loading:
     """Loading takes less in the proportion of the bytes."""
-    inputs = [each for each in base.traced.update.tensors if each.category is Category.INPUTS]
-    whole = sum(each.bytes for each in inputs) or 1
-    share = narrow * base.traced.batching.micro_batches_per_call / whole
+    share = narrow / max(1, base.traced.input_bytes)
     return replace(loading, sample_seconds=loading.sample_seconds * min(1.0, share))

@@ -52,6 +52,17 @@ def test_changes_have_the_effect_that_they_are_made_for(priced):
     assert changes["stages 2"].peak_bytes < base.peak_bytes
 
 
+def test_more_replicas_or_iterations_do_not_shorten_the_way_of_inputs(priced):
+    base, changes, _ = priced
+    assert changes["replicas 2"].throughput <= 2 * base.throughput
+    saved = base.update_seconds - changes["device iterations 10"].update_seconds
+    assert saved == pytest.approx(0.9 * base.model.overheads.call_seconds, rel=0.01)
+    # Ten times as many inputs lie on the device.
+    inputs = 2 * 64 * 256 * 4
+    more = changes["device iterations 10"].peak_bytes - base.peak_bytes
+    assert more == pytest.approx(9 * inputs * base.model.tiles.imbalance, rel=0.01)
+
+
 def test_without_time_nothing_is_priced(priced, subject_of):
     changes, left_out = priced_changes(subject_of(), priced[0], seconds=-1.0)
     assert changes == []

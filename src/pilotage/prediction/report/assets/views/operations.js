@@ -85,7 +85,9 @@ function operationColumns(device, sums, isGrouped) {
 // On a narrow screen only a few columns are visible: what it is and how long it takes.
 function timesFirst(columns) {
   const first = ["members", "index", "name", "seconds", "measured", "time"];
-  return [...columns.filter((column) => first.includes(column.key)), ...columns.filter((column) => !first.includes(column.key))];
+  const widths = { members: { width: "44px" }, index: { width: "44px" }, name: { width: "minmax(150px, 1.3fr)", least: 150 } };
+  const ordered = [...columns.filter((column) => first.includes(column.key)), ...columns.filter((column) => !first.includes(column.key))];
+  return ordered.map((column) => ({ ...column, ...widths[column.key] }));
 }
 
 function groupName(row) {
