@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch.overrides import resolve_name
 
-from pilotage.errors import DataDependentError
+from pilotage.errors import CaptureError, DataDependentError
 from pilotage.torch_private import DataDependentOutputException, DynamicOutputShapeException
 
 _MASK = "Keep the full shape: torch.where(mask, x, 0) blanks out the rest, and mask.sum() says how many elements count."
@@ -75,6 +76,7 @@ ADVICE: Mapping[str, str] = {
 
 _ASKS = "data is not allocated yet"
 _NO_ARRAY = "not supported for tensor subclasses"
+_NO_GROUPS = "Expected inputs of BF16 type"
 _NO_FORMAT = "unsupported format string"
 
 
@@ -92,6 +94,12 @@ def refusal(error: Exception, function: Callable[..., Any], arguments: tuple[Any
     if _NO_ARRAY in str(error):
         return DataDependentError(
             f"forward turns a tensor into a NumPy array ({name}), which a static program cannot do. {_NUMPY}{where}"
+        )
+    if own_name in ("grouped_mm", "_grouped_mm") and _NO_GROUPS in str(error):
+        return CaptureError(
+            f"torch {torch.__version__} knows the shape of {name} for bfloat16 only, so no other type can be captured. "
+            "Convert the model with .to(torch.bfloat16), or multiply the groups otherwise; a mixture of experts "
+            f"of Hugging Face takes model.set_experts_implementation('batched_mm').{where}"
         )
     if own_name == "__format__" and _NO_FORMAT in str(error):
         return value_refusal(name, ADVICE[own_name], where)
