@@ -92,11 +92,11 @@ class Reader(nn.Module):
     ("name", "value"), [("WEIGHTS", torch.zeros(2)), ("TABLE", {"share": 0.1}), ("SCALE", 2.0)], ids=str
 )
 def test_what_functions_and_generators_read_is_compared(monkeypatch, name, value):
-    attributes = Attributes(Reader())
-    assert not attributes.differ()
+    look = QuickLook(Reader())
+    assert not look.differs()
     monkeypatch.setitem(globals(), name, value)
-    assert attributes.differ()
-    assert [changed.name for changed in attributes.changed()] == [name]
+    assert look.differs()
+    assert [changed.name for changed in look.attributes.changed()] == [name]
 
 
 def test_a_dictionary_that_is_filled_otherwise_is_a_change(monkeypatch):
@@ -106,9 +106,9 @@ def test_a_dictionary_that_is_filled_otherwise_is_a_change(monkeypatch):
 
 
 def test_a_global_variable_with_the_name_of_an_attribute_is_not_compared(monkeypatch):
-    attributes = Attributes(Reader())
+    look = QuickLook(Reader())
     monkeypatch.setitem(globals(), "loss", torch.ones(()))
-    assert not attributes.differ()
+    assert not look.differs()
 
 
 def test_equal_values_in_other_objects_are_no_change():

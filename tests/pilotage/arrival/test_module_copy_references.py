@@ -149,18 +149,27 @@ def test_the_program_trains_as_eager_pytorch_does_and_the_check_agrees(twins, as
     assert checks == [True, True]
 
 
+class Penalty:
+    """Its values are not followed when they change."""
+
+    __slots__ = ("strength",)
+
+    def __init__(self):
+        self.strength = 0.0
+
+
 def test_a_penalty_that_the_program_forgets_is_caught():
     """The reference sees the weights that it trains, so that a program without them differs."""
     from pilotage.errors import MismatchError
 
     model = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 3))
-    kept, strength = list(model.parameters()), [0.0]
+    kept, penalty = list(model.parameters()), Penalty()
 
     def loss(scores, labels):
-        return functional.cross_entropy(scores, labels) + strength[0] * sum(each.square().sum() for each in kept)
+        return functional.cross_entropy(scores, labels) + penalty.strength * sum(each.square().sum() for each in kept)
 
     step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=loss, tier="graph")
     step.compile(INPUTS, TARGETS)
-    strength[0] = 0.5
+    penalty.strength = 0.5
     with pytest.raises(MismatchError, match="differ by more than rounding"):
         step(INPUTS, TARGETS)
