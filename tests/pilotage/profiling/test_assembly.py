@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def subject_of(watch: ScriptWatch) -> Subject:
     """A subject that was timed and looked at."""
     facts = Facts(name="Model", trains=True, device=torch.device("cpu"), label="cpu", samples=8, micro_batch=8)
     subject = Subject(watch.request, watch.timeline, facts)
-    moment = 0.0
+    moment = time.perf_counter()
     for seconds in (9.0, 0.4, 0.1, 0.2, 0.3, 5.0, 5.0):
         subject.after(moment, moment + seconds)
         moment += seconds
