@@ -14,7 +14,7 @@ __all__ = ["RecordFile"]
 _ENCODER = json.JSONEncoder(default=str)
 """Kept, since `json.dumps` makes a new one at each call."""
 
-_DUE_SECONDS = 0.05
+_DUE_SECONDS = 0.2
 """How long events may wait."""
 
 
