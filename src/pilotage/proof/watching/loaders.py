@@ -19,7 +19,7 @@ from pilotage.proof.watching.digests import content_digest, sample_digests, tens
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed, shared_order
-from pilotage.proof.watching.splitting import SplitCheck
+from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.watch import Watch
 
 __all__ = ["LoaderWatch"]

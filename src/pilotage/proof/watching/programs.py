@@ -20,7 +20,8 @@ from pilotage.proof.watching.modules import ModeCheck, ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
-from pilotage.proof.watching.splitting import ForwardRecord, SplitCheck
+from pilotage.proof.watching.splitting.check import SplitCheck
+from pilotage.proof.watching.splitting.forward_record import ForwardRecord
 from pilotage.proof.watching.watch import Watch, mean_loss
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def _watch_torch(watch: Watch) -> None:
     from pilotage.proof.watching.programs import ProgramWatch
     from pilotage.proof.watching.saving import SaveWatch
     from pilotage.proof.watching.shards import follow_loader, follow_partition
-    from pilotage.proof.watching.splitting import SplitCheck
+    from pilotage.proof.watching.splitting.check import SplitCheck
     from pilotage.proof.watching.updates import UpdateWatch
     from pilotage.proof.watching.wrappers import WrapperWatch
 

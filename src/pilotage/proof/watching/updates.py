@@ -17,7 +17,7 @@ from pilotage.proof.watching.modules import ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch, has_gradients, parameters_of
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
-from pilotage.proof.watching.splitting import SplitCheck
+from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.watch import Pending, Watch
 
 __all__ = ["UpdateWatch"]

@@ -4,7 +4,7 @@ from pilotage.proof.watching.modules import ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch
 from pilotage.proof.watching.programs import ProgramWatch
 from pilotage.proof.watching.settings import WatchSettings
-from pilotage.proof.watching.splitting import SplitCheck
+from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.watch import Watch
 from pilotage.proof.watching.wrappers import WrapperWatch
 

@@ -3,7 +3,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pilotage.proof.watching.splitting import ForwardRecord, computed_types, first_dependence
+from pilotage.proof.watching.splitting.dependence import first_dependence
+from pilotage.proof.watching.splitting.forward_record import ForwardRecord, computed_types
 
 
 def dependence(forward, *shape, batch=8):

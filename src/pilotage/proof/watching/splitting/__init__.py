@@ -1,0 +1,1 @@
+"""Whether the loss changes when a batch is split, and where."""

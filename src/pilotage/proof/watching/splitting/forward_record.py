@@ -1,0 +1,70 @@
+"""The operations of one forward pass, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from pilotage.proof.watching.lines import users_line
+from pilotage.torch_private import TorchDispatchMode, tree_flatten
+
+__all__ = ["ForwardRecord", "Operation", "computed_types", "tensors_of"]
+
+_PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
+
+_MOST_ELEMENTS = 1 << 28
+"""Larger forward passes are not recorded: they would be kept in memory."""
+
+
+class Operation:
+    """One operation of a forward pass."""
+
+    __slots__ = ("args", "function", "kwargs", "line", "results")
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, results: Any, line: str | None) -> None:
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.results = results
+        self.line = line
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, without its overload."""
+        return str(self.function.name()).removeprefix("aten::").split(".")[0]
+
+
+class ForwardRecord(TorchDispatchMode):
+    """Records the operations that run while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[Operation] = []
+        self._elements = 0
+        self.is_complete = True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        if self.is_complete:
+            self._elements += sum(each.numel() for each in tree_flatten(results)[0] if isinstance(each, Tensor))
+            if self._elements > _MOST_ELEMENTS:
+                self.is_complete, self.operations = False, []
+            else:
+                self.operations.append(Operation(func, args, kwargs or {}, results, users_line()))
+        return results
+
+
+def computed_types(operations: list[Operation]) -> dict[str, int]:
+    """In which types products were computed, and how many of them."""
+    found: dict[str, int] = {}
+    for each in operations:
+        if each.name.startswith(_PRODUCTS) and isinstance(each.results, Tensor):
+            name = str(each.results.dtype).removeprefix("torch.")
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+def tensors_of(value: Any) -> list[Tensor]:
+    """The tensors in a value."""
+    return [each for each in tree_flatten(value)[0] if isinstance(each, Tensor)]
