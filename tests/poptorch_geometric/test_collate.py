@@ -39,14 +39,6 @@ def dataset():
     return [library(3 + seed % 3, 2 + seed % 2, seed) for seed in range(6)]
 
 
-def test_sizes_are_found_for_each_type(dataset):
-    sizes = FixedSizeOptions.from_dataset(dataset, batch_size=3)
-    assert sizes.is_hetero()
-    assert sizes.num_nodes == {"paper": 11, "author": 7}
-    assert sizes.num_edges == {WRITES: 13, CITES: 11}
-    assert (sizes.total_num_nodes, sizes.total_num_edges, sizes.num_graphs) == (18, 24, 3)
-
-
 def test_each_type_is_padded_and_has_its_mask(dataset):
     sizes = FixedSizeOptions.from_dataset(dataset, batch_size=3)
     batches = list(FixedSizeDataLoader(dataset, 3, fixed_size_options=sizes))
