@@ -180,7 +180,11 @@ class Prediction:
         """What one call costs on the host, divided among its updates."""
         batching, host = self.traced.batching, self.model.host
         inputs = self.traced.input_bytes * batching.gradient_accumulation
-        moving = inputs / host.copy_bytes_per_second + inputs / host.link_bytes_per_second
+        copied = float(inputs)
+        if self.model.tiles is not None:
+            # The host prepares the next micro-batch while the device works; only the first one of a call waits.
+            copied = self.traced.input_bytes / batching.device_iterations
+        moving = copied / host.copy_bytes_per_second + inputs / host.link_bytes_per_second
         return self.model.overheads.call_seconds / batching.device_iterations + moving
 
     @property
