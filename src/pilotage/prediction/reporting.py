@@ -23,7 +23,7 @@ from pilotage.version import VERSION
 
 __all__ = ["predict_on", "report_of"]
 
-_SECONDS_FOR_CHANGES = 25.0
+_SECONDS_FOR_CHANGES = 12.0
 
 
 def report_of(

@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--apply", action="store_true", help="with --split: write these lines into the script")
     parser.add_argument(
-        "--seconds", type=_seconds, default=25.0, metavar="S", help="time for pricing changes; 0 prices none (25)"
+        "--seconds", type=_seconds, default=12.0, metavar="S", help="time for pricing changes; 0 prices none (12)"
     )
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)
