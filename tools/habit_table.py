@@ -41,8 +41,8 @@ The scripts of [habits of PyTorch scripts](../habits.md), each as plain PyTorch,
 |---|--:|--:|--:|
 {rows}
 
-Left out are three scripts that cannot go on for as long as it takes to measure them: one that stops by itself, one that
-runs twice, and one with two networks. `make bench DEVICE=cpu ARGS='--only habits'` measures, and
+Left out are `early_stopping`, which ends by itself, `resume`, which has its loop in a function, and `two_networks`,
+which has no single model to compile. `make bench DEVICE=cpu ARGS='--only habits'` measures, and
 `python -m tools.habit_table` writes this page.
 """
 
