@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -38,6 +39,11 @@ class Entry:
     def folder(self) -> Path:
         """Its folder."""
         return self.sealed.folder
+
+    @property
+    def digest(self) -> str:
+        """A digest of all its files: the manifest has one of each."""
+        return hashlib.sha256(self.sealed.text).hexdigest()
 
     def code(self, device: torch.device, actions: Iterable[Action]) -> dict[Action, NativeCode]:
         """The code of each action that has compiled code, loaded once."""

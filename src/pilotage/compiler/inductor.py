@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,11 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from pilotage.compiler.changes import BLOCK_SIZES, LAYOUTS, STORED_SCALARS, Changes
 from pilotage.compiler.code import CodeFacts, write_code
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
-from pilotage.compiler.lowerings import compute_scalars_once, keep_draws_of_the_graph
-from pilotage.compiler.rewrites.for_card import NOT_DECOMPOSED, rewrite_for_card
+from pilotage.compiler.lowerings import keep_draws_of_the_graph, scalars_computed_once
+from pilotage.compiler.rewrites.for_card import not_decomposed, rewrite_for_card
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
@@ -24,10 +26,6 @@ from pilotage.torch_private import FOREACH_COPY, FOREACH_ZERO, IS_STATIC_LAUNCHE
 _CHOICES: Mapping[str, Any] = {
     # Random numbers come from torch's own kernels, in the order of the graph, so every tier draws the same ones.
     "fallback_random": True,
-    # On a card, try more block sizes for each kernel; for optimizer kernels, more than one.
-    "max_autotune_pointwise": True,
-    # We choose the memory layout ourselves, by timing whole steps.
-    "layout_optimization": False,
     # Use the number of threads at run time, not the compiler's.
     "cpp.dynamic_threads": True,
     # Triton truncates file names, and then cannot find the machine code of kernels with long names.
@@ -37,11 +35,31 @@ _CHOICES: Mapping[str, Any] = {
     "fx_graph_cache": False,
 }
 
+_FOR_SPEED: Mapping[str, tuple[str, bool]] = {
+    # For optimizer kernels, more than one block size.
+    BLOCK_SIZES: ("max_autotune_pointwise", True),
+    LAYOUTS: ("layout_optimization", False),
+}
 
-def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path, device: torch.device) -> None:
+
+_CAUTIOUS: Mapping[str, Any] = {
+    "pattern_matcher": False,
+    "comprehensive_padding": False,
+    "loop_ordering_after_fusion": False,
+    "triton.mix_order_reduction": False,
+}
+
+
+def compile_graph(
+    graph: GraphModule,
+    arguments: Sequence[Tensor],
+    folder: Path,
+    device: torch.device,
+    changes: Changes | None = None,
+) -> None:
     """Compile a graph for arguments like these, and write wrapper and kernels into a folder."""
     folder.mkdir(parents=True)
-    source, written = _inductor_source(graph, arguments, device)
+    source, written = _inductor_source(graph, arguments, device, changes)
     wrapper = stand_alone(source)
     loaded: dict[str, Any] = {"__name__": "inductor", "__file__": str(folder / "inductor.py")}
     exec(compile(source, "<inductor>", "exec"), loaded)
@@ -70,25 +88,30 @@ def compile_graph(graph: GraphModule, arguments: Sequence[Tensor], folder: Path,
 
 
 def _inductor_source(
-    graph: GraphModule, arguments: Sequence[Tensor], device: torch.device
+    graph: GraphModule, arguments: Sequence[Tensor], device: torch.device, changes: Changes | None = None
 ) -> tuple[str, frozenset[int]]:
     """Inductor's wrapper for a graph, and the arguments that it changes."""
     from pilotage.torch_private import compile_fx, compile_fx_inner, inductor_config
 
+    changes = changes or Changes()
     compiled: list[Any] = []
 
     def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
         if device.type == "cuda":
-            rewrite_for_card(graph, device)
+            rewrite_for_card(graph, device, changes)
         compiled.append(compile_fx_inner(graph, examples, **choices))
         return compiled[-1]
 
-    compute_scalars_once()
     keep_draws_of_the_graph()
     prepared = _prepared(graph)
-    with torch.no_grad(), inductor_config.patch(dict(_CHOICES)):
+    wanted = [LAYOUTS, BLOCK_SIZES] if device.type == "cuda" else [LAYOUTS]
+    choices = {**_CHOICES, **dict(_FOR_SPEED[name] for name in wanted if changes.allow(name))}
+    if changes.is_cautious:
+        # Not every torch has all of them.
+        choices |= {name: value for name, value in _CAUTIOUS.items() if _is_known(inductor_config, name)}
+    with torch.no_grad(), inductor_config.patch(choices), scalars_computed_once(changes.allow(STORED_SCALARS)):
         examples = [argument.clone() for argument in arguments]
-        compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device))
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device, changes))
     if len(compiled) != 1 or compiled[0].constants:
         raise NotSelfContained("Inductor split the graph into several parts, or embedded tensors in it")
     count = len(_output(prepared).args[0])
@@ -97,11 +120,20 @@ def _inductor_source(
     return compiled[0].source_code, frozenset(compiled[0].mutated_input_idxs)
 
 
-def decomposition_rules(device: torch.device) -> dict[Any, Any]:
+def _is_known(config: Any, name: str) -> bool:
+    """Whether a setting exists."""
+    try:
+        operator.attrgetter(name)(config)
+    except AttributeError:
+        return False
+    return True
+
+
+def decomposition_rules(device: torch.device, changes: Changes | None = None) -> dict[Any, Any]:
     """Inductor's decompositions under our settings, adapted to our rewrites."""
     from pilotage.torch_private import inductor_config, select_decomp_table
 
-    whole = NOT_DECOMPOSED if device.type == "cuda" else frozenset()
+    whole = not_decomposed(device, changes or Changes())
     # Without our settings dropout would be decomposed, and drawn differently than in the graph.
     with inductor_config.patch(dict(_CHOICES)):
         rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}

@@ -12,6 +12,8 @@ included.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -86,9 +88,23 @@ def _ordered(lower: Lowering, latest: WeakKeyDictionary[Any, str]) -> Lowering:
     return ordered
 
 
+@contextmanager
+def scalars_computed_once(is_wanted: bool = True) -> Iterator[None]:
+    """Store scalars that larger tensors are computed from, in everything that is compiled meanwhile."""
+    _store_scalars()
+    token = _SCALARS_ARE_STORED.set(is_wanted)
+    try:
+        yield
+    finally:
+        _SCALARS_ARE_STORED.reset(token)
+
+
+_SCALARS_ARE_STORED: ContextVar[bool] = ContextVar("scalars are stored", default=False)
+
+
 @cache
-def compute_scalars_once() -> None:
-    """Store scalars that larger tensors are computed from, in everything that this process compiles."""
+def _store_scalars() -> None:
+    """Change Inductor's lowerings of arithmetic."""
     from pilotage.torch_private import lowering
 
     for operation, lower in list(lowering.lowerings.items()):
@@ -103,7 +119,7 @@ def _realized_if_shared(lower: Lowering) -> Lowering:
     def lowered(*arguments: Any, **options: Any) -> Any:
         result = lower(*arguments, **options)
         node = InductorV.graph.current_node
-        if node.meta.get(TO_MEMORY) or is_shared_scalar(node):
+        if node.meta.get(TO_MEMORY) or (_SCALARS_ARE_STORED.get() and is_shared_scalar(node)):
             result.realize()
         return result
 

@@ -11,7 +11,7 @@ import torch
 
 from pilotage.version import VERSION
 
-FORMAT = "6"
+FORMAT = "7"
 """The version of the format of compiled code."""
 
 

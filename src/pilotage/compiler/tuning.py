@@ -24,6 +24,9 @@ class Tuning:
     note: str = ""
     """What could not be checked, and why."""
 
+    dropped: tuple[str, ...] = ()
+    """A line for each of our changes that this code was compiled without, because it failed."""
+
     @property
     def gain(self) -> str:
         """A description of the measurement."""
@@ -32,6 +35,12 @@ class Tuning:
         measured = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds.items())
         return f"{measured}; {self.note}" if self.note else measured
 
+    @property
+    def failure(self) -> str:
+        """Why there is no compiled code, although it was tried; empty if there is some."""
+        was_timed = any(name.startswith(Tier.COMPILED.value) for name in self.seconds)
+        return "" if was_timed or self.tier is Tier.COMPILED else self.reason
+
     def to_data(self) -> dict[str, Any]:
         """The tuning as plain data."""
         return {**asdict(self), "tier": self.tier.value}
@@ -39,4 +48,4 @@ class Tuning:
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """Restore a tuning from plain data."""
-        return cls(**{**data, "tier": Tier(data["tier"])})
+        return cls(**{**data, "tier": Tier(data["tier"]), "dropped": tuple(data.get("dropped", ()))})

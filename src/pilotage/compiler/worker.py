@@ -1,7 +1,8 @@
 """The compiling process: ``python -m pilotage.compiler.worker JOB``.
 
-It times the captured program in each memory layout, compiles the good ones, checks the compiled code against the graph,
-times everything again, and stores the fastest way in the cache. It exits when its parent does.
+It times the captured program in each memory layout, compiles the good ones, and checks the compiled code against the
+graph. The first code that is right and faster is stored in the cache at once. At the end everything is timed again, and
+the fastest way replaces it. It exits when its parent does.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,10 +33,12 @@ from pilotage.compiler.accuracy.float64_reference import (
 from pilotage.compiler.accuracy.rounding_noise import rounded_differently
 from pilotage.compiler.accuracy.tolerance import Tolerance
 from pilotage.compiler.accuracy.trial import Trial
+from pilotage.compiler.attempts import compile_without_failing_changes
 from pilotage.compiler.benchmarking import best_seconds, best_seconds_in_threads
 from pilotage.compiler.cache import NativeCache, write_manifest
+from pilotage.compiler.changes import BLOCK_SIZES
 from pilotage.compiler.code import NativeCode
-from pilotage.compiler.inductor import compile_graph
+from pilotage.compiler.failures import described
 from pilotage.compiler.job import Job
 from pilotage.compiler.target import set_precision
 from pilotage.compiler.tuning import Tuning
@@ -48,6 +52,9 @@ _NICENESS = 10
 
 _REQUIRED_GAIN = 0.98
 """A way other than the plain graph must take less than this fraction of its time."""
+
+Publish = Callable[[Tuning, Path | None], None]
+"""Stores a tuning, with the folder of its code if there is some."""
 
 _SLOWDOWN_LIMIT = 1.3
 """A memory layout is not compiled if its graph takes this many times longer than the best one."""
@@ -68,9 +75,17 @@ def main(path: str) -> None:
             # Another process may have compiled it in the meantime.
             if cache.is_ready(job.fingerprint):
                 return
-            with cache.building(job.fingerprint) as folder:
-                write_manifest(folder, job.fingerprint, _tune(job, folder, clock), job.about)
+            _tune(job, Path(path).parent / "code", clock, partial(_publish, cache, job))
             cache.tidy(job.fingerprint)
+
+
+def _publish(cache: NativeCache, job: Job, tuning: Tuning, code: Path | None) -> None:
+    """Store a way of running the program in the cache, in place of an earlier one."""
+    cache.forget(job.fingerprint)
+    with cache.building(job.fingerprint) as folder:
+        for part in () if code is None else code.iterdir():
+            shutil.copytree(part, folder / part.name, copy_function=shutil.copyfile)
+        write_manifest(folder, job.fingerprint, tuning, job.about)
 
 
 def _end_with_parent(scratch: Path) -> None:
@@ -80,36 +95,65 @@ def _end_with_parent(scratch: Path) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def _tune(job: Job, folder: Path, clock: Executor) -> Tuning:
+def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
+    """Publish the first code that is right and faster than the graph, then the fastest way, if that is another one."""
     plain = Trial(job, job.program)
     expected = _results(plain)
     exact, note = _float64_results(job)
     tolerance = Tolerance(expected, _results_rounded_differently(job, (1, 2)), plain.names(len(expected)), exact)
-    ways = {Way(Tier.GRAPH, channels_last=False): plain}
     problems: list[str] = []
-    if has_channels_last(job.program):
-        stored = Trial(job, in_channels_last(job.program))
-        if _runs(stored, problems):
-            ways[Way(Tier.GRAPH, channels_last=True)] = stored
-    seconds = _measure(ways, job, clock)
-    best = min(seconds.values())
-    for way in list(ways):
-        if seconds[way] > best * _SLOWDOWN_LIMIT:
+    builds: dict[Way, Build] = {}
+
+    def published(chosen: Way, seconds: Mapping[Way, float]) -> Way:
+        build = builds.get(chosen)
+        tuning = Tuning(
+            tier=chosen.tier,
+            channels_last=chosen.channels_last,
+            seconds={str(way): value for way, value in seconds.items()},
+            reason="; ".join(problems),
+            note=note,
+            dropped=() if build is None else build.dropped,
+        )
+        publish(tuning, None if build is None else build.folder)
+        return chosen
+
+    graphs = {PLAIN: plain}
+    stored = _in_channels_last(job, problems)
+    if stored is not None:
+        graphs[Way(Tier.GRAPH, channels_last=True)] = stored
+    plans = _plans(graphs, job, clock)
+    right = _agreeing(graphs, tolerance, job, problems)
+    first: Way | None = None
+    while plans:
+        way, trial, without = plans.pop(0)
+        build = _right_build(_compiled(way, trial, job, scratch, problems, without), tolerance, job, scratch, problems)
+        if build is None:
             continue
-        compiled = _compiled(ways[way], job, folder / str(way.channels_last), problems)
-        if compiled is not None:
-            ways[Way(Tier.COMPILED, way.channels_last)] = compiled
-    right = _agreeing(ways, tolerance, job, problems)
+        builds[way], right[way] = build, build.trial
+        if first is None and plans:
+            seconds = _measure({PLAIN: plain, way: build.trial}, job, clock)
+            first = published(way, seconds) if _choose(seconds, job) == way else None
     seconds = _measure(right, job, clock)
     chosen = _choose(seconds, job)
-    _keep(chosen, folder)
-    return Tuning(
-        tier=chosen.tier,
-        channels_last=chosen.channels_last,
-        seconds={str(way): value for way, value in seconds.items()},
-        reason="; ".join(problems),
-        note=note,
-    )
+    if chosen != first:
+        published(chosen, seconds)
+
+
+def _plans(graphs: Mapping[Way, Trial], job: Job, clock: Executor) -> list[tuple[Way, Trial, tuple[str, ...]]]:
+    """What to compile, in this order: the way, the program in its layout, and the changes to leave out.
+
+    The layout whose graph is faster comes first. On a card it is first compiled without trying many block sizes.
+    """
+    seconds = _measure(graphs, job, clock) if len(graphs) > 1 else dict.fromkeys(graphs, 0.0)
+    limit = min(seconds.values()) * _SLOWDOWN_LIMIT
+    order = sorted((way for way in graphs if seconds[way] <= limit), key=seconds.__getitem__)
+    plans: list[tuple[Way, Trial, tuple[str, ...]]] = [
+        (Way(Tier.COMPILED, way.channels_last), graphs[way], ()) for way in order
+    ]
+    if job.device.type == "cuda" and not job.must_compile:
+        way, trial, _ = plans[0]
+        plans.insert(0, (replace(way, is_quick=True), trial, (BLOCK_SIZES,)))
+    return plans
 
 
 def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
@@ -127,7 +171,7 @@ def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
         wide = replace(job, inputs=[widened(each) for each in job.inputs])
         found = _results(Trial(wide, in_float64(job.program), exact))
     except (RuntimeError, TypeError, ValueError) as error:
-        return None, f"results were not compared with float64: {_first_line(error)}"
+        return None, f"results were not compared with float64: {described(error)}"
     if problems:
         why = "; ".join(f"{name} ({reason})" for name, reason in problems.items())
         return found, f"not computed in float64 for the comparison: {why}"
@@ -189,36 +233,74 @@ def _trial_with_noise(job: Job, seed: int) -> Trial:
     return Trial(job, job.program, calls)
 
 
-def _runs(trial: Trial, problems: list[str]) -> bool:
-    """Whether all kernels support the memory layout."""
+def _right_build(
+    build: Build | None, tolerance: Tolerance, job: Job, scratch: Path, problems: list[str]
+) -> Build | None:
+    """Code that agrees with the graph, compiled again without our changes if it does not; None if there is none."""
+    if build is None or _agreeing({build.way: build.trial}, tolerance, job, problems):
+        return build
+    plain = _compiled(build.way, build.trial, job, scratch, problems, build.made) if build.made else None
+    if plain is None or not _agreeing({build.way: plain.trial}, tolerance, job, problems):
+        return None
+    why = f"{build.way} did not agree with the graph; it was compiled without {', '.join(build.made)}"
+    return replace(plain, dropped=(*plain.dropped, why))
+
+
+def _in_channels_last(job: Job, problems: list[str]) -> Trial | None:
+    """The program with images in channels-last format; None if it has none, or if a kernel does not support it."""
+    if not has_channels_last(job.program):
+        return None
     try:
+        trial = Trial(job, in_channels_last(job.program))
         trial.run()
-    except RuntimeError as error:
-        problems.append(f"channels last: {_first_line(error)}")
-        return False
-    return True
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        problems.append(f"The layout 'channels last' is left out: {described(error)}")
+        return None
+    return trial
 
 
-def _compiled(trial: Trial, job: Job, folder: Path, problems: list[str]) -> Trial | None:
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Compiled code of a program."""
+
+    way: Way
+    trial: Trial
+    made: tuple[str, ...]
+    """Our changes that the compilation has made."""
+
+    dropped: tuple[str, ...]
+    """A line for each change that was left out because of an error."""
+
+    folder: Path
+    """Where the code of each action is."""
+
+
+def _compiled(
+    way: Way, trial: Trial, job: Job, scratch: Path, problems: list[str], without: Collection[str] = ()
+) -> Build | None:
     """The trial with compiled code; None if the compiler or its code fails."""
+    place = scratch / str(way)
+    made: dict[str, None] = {}
+    dropped: list[str] = []
     try:
         for action, computation in trial.program.computations.items():
             assert computation.graph is not None
-            compile_graph(computation.graph, trial.arguments(action), folder / action.value, job.device)
-        calls = {action: NativeCode(folder / action.value, job.device) for action in trial.program.computations}
+            done = compile_without_failing_changes(
+                computation.graph, trial.arguments(action), place / action.value, job.device, without
+            )
+            made |= dict.fromkeys(done.made)
+            dropped += [f"{way}, {action.value}: {line}" for line in done.dropped]
+        calls = {action: NativeCode(place / action.value, job.device) for action in trial.program.computations}
         compiled = Trial(job, trial.program, calls)
         compiled.run()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
-        problems.append(_first_line(error))
+        problems.append(f"{way}: {described(error)}")
         return None
-    return compiled
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return Build(way, compiled, tuple(made), tuple(dropped), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +309,15 @@ class Way:
 
     tier: Tier
     channels_last: bool
+    is_quick: bool = False
+    """Whether few block sizes were tried."""
 
     def __str__(self) -> str:
-        return f"{self.tier.value}, channels last" if self.channels_last else self.tier.value
+        return self.tier.value + ", channels last" * self.channels_last + ", quickly" * self.is_quick
+
+
+PLAIN = Way(Tier.GRAPH, channels_last=False)
+"""The graph as captured."""
 
 
 def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, float]:
@@ -244,22 +332,11 @@ def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, 
 
 def _choose(seconds: Mapping[Way, float], job: Job) -> Way:
     """The fastest way; the plain graph if nothing gains enough and compiled code is not required."""
-    plain = Way(Tier.GRAPH, channels_last=False)
     compiled = [way for way in seconds if way.tier is Tier.COMPILED]
     if job.must_compile and compiled:
         return min(compiled, key=seconds.__getitem__)
     fastest = min(seconds, key=seconds.__getitem__)
-    return fastest if seconds[fastest] < _REQUIRED_GAIN * seconds[plain] else plain
-
-
-def _keep(chosen: Way, folder: Path) -> None:
-    """Keep only the chosen code in the folder."""
-    for stored in (False, True):
-        built = folder / str(stored)
-        if chosen.tier is Tier.COMPILED and chosen.channels_last == stored:
-            for part in list(built.iterdir()):
-                part.rename(folder / part.name)
-        shutil.rmtree(built, ignore_errors=True)
+    return fastest if seconds[fastest] < _REQUIRED_GAIN * seconds[PLAIN] else PLAIN
 
 
 def _results(trial: Trial) -> list[Tensor]:

@@ -32,7 +32,9 @@ from pilotage.compiler import inductor as compiler
 
 seen = []
 rewrite = compiler.rewrite_for_card
-compiler.rewrite_for_card = lambda graph, device: (seen.append(device.type), rewrite(graph, device))
+compiler.rewrite_for_card = lambda graph, device, changes: (
+    seen.append(device.type), rewrite(graph, device, changes)
+)
 
 def count(first, second):
     first.add_(1)

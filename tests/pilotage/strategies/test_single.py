@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 
+import pilotage
 from pilotage.devices.cpu import CpuBackend
 from pilotage.errors import AttachmentError
 from pilotage.options.batching import Batching
@@ -29,6 +34,25 @@ def test_a_single_device_equals_eager(programs, numbers):
     torch.testing.assert_close(found, programs.trained_by_eager(programs.network(), batching))
     assert strategy.devices == (programs.CPU,)
     assert strategy.runs_compiled_code
+
+
+@pytest.mark.slow
+def test_stages_that_take_turns_on_one_device_run_compiled_code(tmp_path):
+    staged = runpy.run_path(str(Path(__file__).parents[1] / "staged.py"))["Staged"]
+    torch.manual_seed(0)
+    model = staged(2)
+    eager = copy.deepcopy(model)
+    options = {"backend": "cpu", "tier": "compiled", "cache_directory": tmp_path}
+    trainer = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), **options)
+    optimizer = torch.optim.SGD(eager.parameters(), lr=0.1)
+    x, target = torch.randn(8, 6), torch.randint(0, 6, (8,))
+    for _ in range(3):
+        trainer(x, target)
+        optimizer.zero_grad()
+        eager(x, target)[-1].backward()
+        optimizer.step()
+    assert trainer.record.latest_tier == "compiled"
+    torch.testing.assert_close(dict(model.state_dict()), dict(eager.state_dict()), rtol=1e-4, atol=1e-5)
 
 
 def test_without_state_nothing_runs(programs):

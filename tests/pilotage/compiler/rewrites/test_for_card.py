@@ -13,9 +13,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 import pilotage
+from pilotage.compiler.changes import ChangeFailed, Changes
 from pilotage.compiler.lowerings import TO_MEMORY
 from pilotage.compiler.rewrites import for_card
-from pilotage.compiler.rewrites.for_card import rewrite_for_card
+from pilotage.compiler.rewrites.for_card import POOLING, not_decomposed, rewrite_for_card
 
 aten, prims = torch.ops.aten, torch.ops.prims
 STEPS = 4
@@ -108,13 +109,15 @@ def counted_and_normalised(count, other, picture, mean, inverse, weight, bias):
 
 def test_every_rewrite_runs(monkeypatch):
     seen = []
-    for name in ("fold_few_channels", "gather_max_pool_gradients", "separate_large_tensors"):
-        monkeypatch.setattr(for_card, name, lambda *arguments, name=name: seen.append(name))
+    for name in ("convolutions with few channels", "gradients of max pooling", "large tensors apart"):
+        monkeypatch.setitem(for_card.REWRITES, name, lambda *arguments, name=name: seen.append(name))
     numbers = [torch.rand(1, 4, 1, 1) for _ in range(4)]
     given = [torch.tensor(1), torch.tensor(2), torch.randn(2, 4, 8, 8).bfloat16(), *numbers]
     graph = make_fx(counted_and_normalised, tracing_mode="fake")(*given)
-    rewrite_for_card(graph, torch.device("cpu"))
-    assert sorted(seen) == ["fold_few_channels", "gather_max_pool_gradients", "separate_large_tensors"]
+    changes = Changes()
+    rewrite_for_card(graph, torch.device("cpu"), changes)
+    assert sorted(seen) == ["convolutions with few channels", "gradients of max pooling", "large tensors apart"]
+    assert changes.made == ["batch counters", "chains of arithmetic per channel", "masks of ReLU"]
     nodes = list(graph.graph.nodes)
     assert any(node.target is aten._foreach_add.Scalar for node in nodes)
     assert any(node.meta.get(TO_MEMORY) for node in nodes)
@@ -122,6 +125,37 @@ def test_every_rewrite_runs(monkeypatch):
     assert mask.args[0].target is prims.convert_element_type.default
     for found, expected in zip(graph(*given), counted_and_normalised(*given), strict=True):
         torch.testing.assert_close(found, expected)
+
+
+def test_a_rewrite_that_is_excluded_does_not_run():
+    given = [torch.tensor(1), torch.tensor(2)]
+    graph = make_fx(lambda one, other: (one + 1, other + 1), tracing_mode="fake")(*given)
+    changes = Changes(frozenset({"batch counters"}))
+    rewrite_for_card(graph, torch.device("cpu"), changes)
+    assert changes.made == []
+    assert not any(node.target is aten._foreach_add.Scalar for node in graph.graph.nodes)
+
+
+def broken(graph, _):
+    """Leave a node that uses a later one."""
+    first = next(node for node in graph.graph.nodes if node.op == "call_function")
+    first.args = (list(graph.graph.nodes)[-2], 1)
+
+
+def test_an_error_in_a_rewrite_names_it_even_if_only_its_result_is_wrong(monkeypatch):
+    monkeypatch.setitem(for_card.REWRITES, "batch counters", broken)
+    graph = make_fx(lambda one, other: (one + 1, other + 1), tracing_mode="fake")(torch.tensor(1), torch.tensor(2))
+    with pytest.raises(ChangeFailed, match="batch counters") as caught:
+        rewrite_for_card(graph, torch.device("cpu"))
+    assert "used before it has been defined" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("device", "excluded", "whole"), [("cuda", (), True), ("cuda", (POOLING,), False), ("cpu", (), False)]
+)
+def test_pooling_is_decomposed_if_nothing_replaces_its_gradient(device, excluded, whole):
+    found = not_decomposed(torch.device(device), Changes(frozenset(excluded)))
+    assert (aten.max_pool2d_with_indices_backward.default in found) == whole
 
 
 @pytest.mark.long
