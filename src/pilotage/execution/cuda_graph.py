@@ -14,8 +14,8 @@ from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.recording_turns import RECORDING
 from pilotage.execution.state import NOTHING, DeviceState
 from pilotage.execution.walk import WalkedExecutable
-from pilotage.program.program import Computation, Program
-from pilotage.program.schedule import Schedule
+from pilotage.program.program import Action, Computation, Program
+from pilotage.program.schedule import Schedule, Step
 
 _PARTS = 4
 """The most graphs that a call is recorded in: while one runs, the inputs of the next are copied."""
@@ -53,8 +53,8 @@ class CudaGraphExecutable:
             RECORDING.inside.discard(get_ident())
 
     def _run(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
-        if state.exchange is not None:
-            # Instances exchange gradients between the steps, which a recording cannot do.
+        if state.optimizer_shards is not None:
+            # Instances send each other their updated weights between the steps, which a recording cannot do.
             return self._walked.run(state, streams, inputs)
         draws_apart = self._program.draws_random_numbers and not streams.shared
         if draws_apart and len(streams.states) > 1:
@@ -76,10 +76,10 @@ class CudaGraphExecutable:
 
     def _replay(self, recorded: _Recording, state: DeviceState, inputs: Sequence[Tensor]) -> list[Tensor]:
         if not self._program.trains:
-            return recorded.replay(inputs)
+            return recorded.replay(inputs, state)
         state.updates_of_call = 0
         state.torn = state.all_parts
-        outputs = recorded.replay(inputs)
+        outputs = recorded.replay(inputs, state)
         state.torn = NOTHING
         state.updates_of_call = self._schedule.updates
         return outputs
@@ -99,7 +99,10 @@ class CudaGraphExecutable:
 
 
 class _Recording:
-    """CUDA graphs with their input and output buffers."""
+    """CUDA graphs with their input and output buffers.
+
+    Instances exchange gradients between two graphs: one computes them, the next one updates the weights.
+    """
 
     def __init__(
         self,
@@ -110,26 +113,32 @@ class _Recording:
         stream: torch.cuda.Stream,
     ) -> None:
         self.inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
-        parts = _parts(schedule, inputs)
-        self._staging = InputStaging(self.inputs, parts)
+        self._exchanges = state.exchange is not None
+        self._parts = 1 if self._exchanges else _parts(schedule, inputs)
+        self._staging = InputStaging(self.inputs, self._parts)
         self._graphs: list[torch.cuda.CUDAGraph] = []
         walk = walked.begin(state, RandomStreams(state.device), self.inputs)
-        for steps in schedule.in_parts(parts):
-            graph = torch.cuda.CUDAGraph()
-            # One pool for all: a later part reads what an earlier one has computed.
-            pool = self._graphs[0].pool() if self._graphs else None
-            # Other threads may use the card meanwhile.
-            with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
-                walk.run(steps)
-                if len(self._graphs) == parts - 1:
-                    self._outputs = walk.outputs()
-            self._graphs.append(graph)
+        groups = between_exchanges(schedule) if self._exchanges else schedule.in_parts(self._parts)
+        with without_exchange(state):
+            for steps in groups:
+                graph = torch.cuda.CUDAGraph()
+                # One pool for all: a later part reads what an earlier one has computed.
+                pool = self._graphs[0].pool() if self._graphs else None
+                # Other threads may use the card meanwhile.
+                with torch.cuda.graph(graph, stream=stream, pool=pool, capture_error_mode="thread_local"):
+                    walk.run(steps)
+                    if len(self._graphs) == len(groups) - 1:
+                        self._outputs = walk.outputs()
+                self._graphs.append(graph)
         self._fetching = OutputStaging(self._outputs)
 
-    def replay(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def replay(self, inputs: Sequence[Tensor], state: DeviceState) -> list[Tensor]:
         pieces = self._staging.begin(inputs)
-        for part, graph in enumerate(self._graphs):
-            self._staging.bring(pieces, part)
+        for number, graph in enumerate(self._graphs):
+            if number < self._parts:
+                self._staging.bring(pieces, number)
+            if number and self._exchanges:
+                state.exchange_gradients()
             graph.replay()
         return self._fetching.fetch(self._outputs)
 
@@ -150,6 +159,26 @@ def _parts(schedule: Schedule, inputs: Sequence[Tensor]) -> int:
     volume = sum(tensor.nbytes for tensor in inputs)
     wanted = min(_PARTS, schedule.iterations, volume // _WORTH_A_PART)
     return next((parts for parts in range(wanted, 1, -1) if schedule.iterations % parts == 0), 1)
+
+
+def between_exchanges(schedule: Schedule) -> list[tuple[Step, ...]]:
+    """The steps of a schedule in groups: instances exchange gradients before each group except the first."""
+    groups: list[list[Step]] = [[]]
+    for step in schedule.steps:
+        if step.action is Action.UPDATE:
+            groups.append([])
+        groups[-1].append(step)
+    return [tuple(group) for group in groups]
+
+
+@contextmanager
+def without_exchange(state: DeviceState) -> Iterator[None]:
+    """While steps are recorded: instances exchange gradients only when the recording is replayed."""
+    exchange, state.exchange = state.exchange, None
+    try:
+        yield
+    finally:
+        state.exchange = exchange
 
 
 @contextmanager

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given
@@ -18,7 +21,7 @@ from pilotage.execution.state import WEIGHTS, DeviceState
 from pilotage.options.batching import Batching
 from pilotage.options.choices import OutputMode
 from pilotage.program.layout import StateLayout
-from pilotage.program.program import Computation
+from pilotage.program.program import Action, Computation
 from pilotage.program.schedule import make_schedule
 
 CPU = torch.device("cpu")
@@ -145,3 +148,76 @@ def test_a_new_state_is_recorded_again(twins):
             step.detach()
         batch = torch.randn(8, 3)
         torch.testing.assert_close(step(batch), reference(batch), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("iterations", "accumulation"), [(1, 1), (1, 3), (3, 2)])
+def test_each_update_of_instances_begins_a_graph(iterations, accumulation):
+    batching = Batching(device_iterations=iterations, gradient_accumulation=accumulation, instances=2)
+    whole = make_schedule(batching, trains=True, mode=OutputMode.ALL, pools=True)
+    first, *others = cuda_graph.between_exchanges(whole)
+    assert [step for group in (first, *others) for step in group] == list(whole.steps)
+    assert [step.action for step in first] == [Action.ACCUMULATE] * accumulation
+    assert len(others) == iterations
+    assert all([step.action for step in group].index(Action.UPDATE) == 0 for group in others)
+    assert all([step.action for step in group].count(Action.UPDATE) == 1 for group in others)
+
+
+class FakeGraph:
+    """Stands for a CUDA graph on a machine without a card."""
+
+    def __init__(self, events):
+        self.events = events
+
+    def pool(self):
+        return None
+
+    def replay(self):
+        self.events.append("graph")
+
+
+class FakeStaging:
+    def __init__(self, *_):
+        pass
+
+    def begin(self, inputs):
+        return inputs
+
+    def bring(self, pieces, part):
+        pass
+
+    def fetch(self, outputs):
+        return outputs
+
+
+class FakeWalk:
+    def __init__(self, state, events):
+        self.state, self.events = state, events
+
+    def run(self, steps):
+        for step in steps:
+            if step.action is Action.UPDATE:
+                self.state.exchange_gradients()
+            self.events.append(step.action.value)
+
+    def outputs(self):
+        return []
+
+
+def test_instances_exchange_gradients_between_graphs_and_not_while_these_are_recorded(monkeypatch):
+    """Not on a card: what CUDA records is replaced, and only the order of events is looked at."""
+    events = []
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: FakeGraph(events))
+    monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(cuda_graph, "InputStaging", FakeStaging)
+    monkeypatch.setattr(cuda_graph, "OutputStaging", FakeStaging)
+    state = DeviceState(StateLayout(parameters={}, buffers={}), None, CPU, 1, False)
+    state.exchange = lambda _: lambda: events.append("exchange")
+    batching = Batching(device_iterations=2, gradient_accumulation=2, instances=2)
+    whole = make_schedule(batching, trains=True, mode=OutputMode.ALL, pools=True)
+    walked = SimpleNamespace(begin=lambda *_: FakeWalk(state, events))
+    recording = cuda_graph._Recording(walked, whole, state, [], None)
+    assert "exchange" not in events
+    assert state.exchange is not None
+    events.clear()
+    recording.replay([], state)
+    assert events == ["graph", "exchange", "graph", "exchange", "graph"]
