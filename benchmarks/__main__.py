@@ -18,6 +18,7 @@ BENCHMARKS = (
     "busy_machine",
     "device_loop",
     "large_models",
+    "models",
     "first_step",
     "arrival_check",
     "epoch",

@@ -18,6 +18,8 @@ class Contender:
     name: str
     round: Callable[[], int]
     rates: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+    """The most memory of its process so far, on its device; 0 if it shares a process."""
 
     def run(self) -> None:
         """Do one round and record its rate."""

@@ -1,7 +1,7 @@
 """Two instances that train together, compared with PyTorch's DistributedDataParallel in the same two processes.
 
 Both have the same model, batches, optimizer, thread count and process group. DistributedDataParallel runs with several
-settings and torch's fused optimizer; the best one counts.
+settings and torch's fused optimizer, with and without `torch.compile`; the best one counts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,17 @@ BATCHES = 32
 """Different batches, repeated: with a single one, the loss would soon be 0 and momentum a slow denormal number."""
 
 WIDTH = 1024
-OURS = "Pilotage"
+OURS = {"Pilotage, graph": "graph", "Pilotage, compiled": "compiled"}
+"""Our ways of training, with their tiers."""
+
+COMPILED = ", torch.compile"
+_VIEWS = {"static_graph": True, "gradient_as_bucket_view": True}
 SETTINGS: dict[str, dict[str, Any]] = {
     "DDP": {},
-    "DDP, static graph, bucket views": {"static_graph": True, "gradient_as_bucket_view": True},
-    "DDP, the same, buckets of 4 MB": {"static_graph": True, "gradient_as_bucket_view": True, "bucket_cap_mb": 4},
+    "DDP, static graph, bucket views": _VIEWS,
+    "DDP, the same, buckets of 4 MB": {**_VIEWS, "bucket_cap_mb": 4},
+    f"DDP{COMPILED}": {},
+    f"DDP, bucket views{COMPILED}": {"gradient_as_bucket_view": True},
 }
 Batch = tuple[Tensor, Tensor]
 
@@ -72,9 +78,10 @@ def measure(device: str, rounds: int) -> Table:
     rows, verdicts = [], []
     for model, of_contenders in rates.items():
         medians = {name: statistics.median(each) for name, each in of_contenders.items()}
-        best = max(rate for name, rate in medians.items() if name != OURS)
+        best = max(rate for name, rate in medians.items() if name not in OURS)
+        ours = max(rate for name, rate in medians.items() if name in OURS)
         rows += [Row(f"{model}: {name}", rate, "updates/s", rate / best) for name, rate in medians.items()]
-        verdicts.append(f"{medians[OURS] / best:.2f} times ({model})")
+        verdicts.append(f"{ours / best:.2f} times ({model})")
     return Table(
         title=f"{INSTANCES} instances with batch {BATCH} each, SGD with momentum, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only instances'",
@@ -88,10 +95,14 @@ def _in_each_instance(device: str, rounds: int, found: Path) -> None:
     rates = {}
     for name, (model, updates) in MODELS.items():
         # First, because it creates the process group that both use.
-        ours = _ours(model, _batches())
-        ours()
-        steps = {key: _parallel(model, _batches(), device, settings) for key, settings in SETTINGS.items()}
-        contenders = [Contender(key, _round(step, updates, device)) for key, step in {**steps, OURS: ours}.items()]
+        ours = {key: _ours(model, _batches(), tier) for key, tier in OURS.items()}
+        for each in ours.values():
+            each()
+        steps = {
+            key: _parallel(model, _batches(), device, settings, compiled=key.endswith(COMPILED))
+            for key, settings in SETTINGS.items()
+        }
+        contenders = [Contender(key, _round(step, updates, device)) for key, step in {**steps, **ours}.items()]
         alternate(contenders, rounds)
         rates[name] = {each.name: each.rates for each in contenders}
     if dist.get_rank() == 0:
@@ -105,20 +116,22 @@ def _batches() -> Iterator[Batch]:
     return itertools.cycle(zip(images, labels, strict=True))
 
 
-def _ours(kind: type[nn.Module], batches: Iterator[Batch]) -> Callable[[], object]:
+def _ours(kind: type[nn.Module], batches: Iterator[Batch], tier: str) -> Callable[[], object]:
     torch.manual_seed(42)
     model = kind().train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-    step = pilotage.training(model, optimizer, distributed=True)
+    step = pilotage.training(model, optimizer, distributed=True, tier=tier)
     return lambda: step(*next(batches))
 
 
 def _parallel(
-    kind: type[nn.Module], batches: Iterator[Batch], device: str, settings: dict[str, Any]
+    kind: type[nn.Module], batches: Iterator[Batch], device: str, settings: dict[str, Any], *, compiled: bool
 ) -> Callable[[], object]:
     torch.manual_seed(42)
-    parallel = DistributedDataParallel(kind().train().to(device), **settings)
+    parallel: Any = DistributedDataParallel(kind().train().to(device), **settings)
     optimizer = torch.optim.SGD(parallel.parameters(), lr=0.001, momentum=0.9, fused=True)
+    if compiled:
+        parallel = torch.compile(parallel, dynamic=False)
 
     def step() -> float:
         images, labels = next(batches)

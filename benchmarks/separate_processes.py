@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from benchmarks.comparison import Contender
 
@@ -30,7 +32,10 @@ def in_processes(
         processes = {name: stack.enter_context(_started(module, name, device, path)) for name in names}
         for name, process in processes.items():
             _wait(name, process)
-        yield [Contender(name, lambda name=name: _round(name, processes[name])) for name in processes]
+        contenders = [Contender(name, lambda: 0) for name in processes]
+        for contender in contenders:
+            contender.round = partial(_round, contender, processes[contender.name])
+        yield contenders
 
 
 @contextmanager
@@ -49,29 +54,53 @@ def _started(module: str, name: str, device: str, path: Sequence[str]) -> Iterat
         process.wait()
 
 
-def _round(name: str, process: subprocess.Popen[str]) -> int:
+def _round(contender: Contender, process: subprocess.Popen[str]) -> int:
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    return _wait(name, process)
+    steps, contender.peak_bytes = _wait(contender.name, process)
+    return steps
 
 
-def _wait(name: str, process: subprocess.Popen[str]) -> int:
-    """Wait for the end of a round and return its number of steps."""
+def _wait(name: str, process: subprocess.Popen[str]) -> tuple[int, int]:
+    """Wait for the end of a round; returns its number of steps, and the peak memory of the process."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(_READY):
-            return int(line.removeprefix(_READY))
+            steps, peak = line.removeprefix(_READY).split()
+            return int(steps), int(peak)
         print(line, end="")
     raise RuntimeError(f"The process of {name!r} ended with status {process.wait()}; its output is above.")
 
 
 def _contend(module: str, name: str, device: str) -> None:
     do_round = importlib.import_module(module).contender(name, device)
+    do_round()
+    # Libraries try algorithms in the first round, which is not what a run needs later.
+    _forget_peak(device)
     while True:
-        print(f"{_READY} {do_round()}", flush=True)
+        print(f"{_READY} {do_round()} {_peak_bytes(device)}", flush=True)
         if not sys.stdin.readline():
             return
+
+
+def _forget_peak(device: str) -> None:
+    """Begin to measure the memory of this process anew."""
+    if device == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _peak_bytes(device: str) -> int:
+    """The most memory that this process has had on its device."""
+    if device == "cuda":
+        import torch
+
+        # Reserved, because the pools of CUDA graphs are not allocated between replays.
+        return torch.cuda.max_memory_reserved()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":

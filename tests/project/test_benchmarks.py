@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,3 +36,52 @@ def test_all_benchmarks_are_listed():
     helpers |= {"watched_classifier"}
     modules = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
     assert modules == set(benchmarks())
+
+
+def twelve():
+    sys.path.insert(0, str(ROOT))
+    try:
+        return importlib.import_module("benchmarks.twelve").SUBJECTS
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+def test_there_are_twelve_models():
+    assert len(twelve()) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", twelve())
+def test_each_of_the_twelve_models_trains_in_tiny_size(name):
+    subject = twelve()[name]
+    if subject.package is not None:
+        pytest.importorskip(subject.package)
+    torch.manual_seed(0)
+    model, batch = subject.make(**subject.tiny)
+    optimizer = subject.optimizer(model.parameters())
+    losses = []
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss = model(*batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert all(map(math.isfinite, losses))
+    assert losses[0] != losses[1]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch):
+    models = importlib.import_module("benchmarks.models")
+    name = "DLRM, 26 tables of 100,000 x 64, batch 2048"
+    monkeypatch.setenv("BENCHMARK_TINY", "1")
+    monkeypatch.setattr(models, "SUBJECTS", {name: models.SUBJECTS[name]})
+    monkeypatch.setattr(models, "_BASELINES", ("eager PyTorch", "torch.compile, default"))
+    table = models.measure("cpu", 1)
+    text = str(table)
+    assert f"{name}: Pilotage, deviceIterations 1 " in text
+    assert f"{name}: torch.compile, default, peak" in text
+    assert "times its peak memory" in table.verdict
+    assert "Geometric mean" in table.verdict
+    assert list(table.details["ratios"]) == [name]
