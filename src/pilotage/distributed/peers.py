@@ -24,7 +24,7 @@ from pilotage.distributed.handshake import authenticate_world, is_authenticated
 from pilotage.distributed.job_directory import JobDirectory
 from pilotage.distributed.rendezvous import rendezvous
 from pilotage.distributed.shutdown import wait_at_exit, wait_for_idle_threads
-from pilotage.distributed.values import Value, gather_values
+from pilotage.distributed.values import Value, broadcast_value, gather_values
 from pilotage.distributed.world import World
 from pilotage.errors import DistributedError
 from pilotage.options.environment import exchange_timeout
@@ -109,6 +109,12 @@ class Peers:
         group = group or self._instances()
         with self.explain_errors("gathering", group=group):
             return gather_values(value, group)
+
+    def value_of_first(self, value: Value) -> Value:
+        """The value of instance 0: plain values and tensors."""
+        group, process = self._instances(), self.world.process_of(0, self.world.stage or 0)
+        with self.explain_errors("receiving from rank 0", group=group):
+            return broadcast_value(value, process, group)
 
     def gather_everywhere(self, value: Value) -> list[Value]:
         """The value of each process of all instances, by number: plain values and tensors."""

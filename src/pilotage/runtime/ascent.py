@@ -7,6 +7,7 @@ the compiled code in the cache.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -25,6 +26,7 @@ from pilotage.compiler.packed_code import PackedCode, install
 from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
 from pilotage.compiler.target import compile_target, precision_settings
+from pilotage.compiler.tuning import Tuning
 from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import CompilationProgress, Event, Noted, Warned
@@ -54,6 +56,9 @@ class CompilePolicy:
     after_seconds: float
     """Seconds of work on the graph before compiling begins, unless it is required."""
 
+    with_others: bool = False
+    """Whether all instances have to switch after the same update."""
+
 
 def compile_policy(
     choice: Choice, execution: Execution, strategy: Strategy, *, has_peers: bool
@@ -61,9 +66,6 @@ def compile_policy(
     """When to compile a program; None if it stays as captured."""
     is_required = choice.tier is Tier.COMPILED
     if not strategy.runs_compiled_code or not (is_required or choice.rises):
-        return None
-    # Instances would switch at different moments, and their weights would differ in the last bits.
-    if has_peers and not is_required:
         return None
     if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
         if is_required:
@@ -73,7 +75,8 @@ def compile_policy(
         return None
     # An explicit cache directory means: compile now.
     is_explicit = execution.cache_directory is not None
-    return CompilePolicy(is_required, 0.0 if is_explicit else choice.capabilities.seconds_before_compiling)
+    after_seconds = 0.0 if is_explicit else choice.capabilities.seconds_before_compiling
+    return CompilePolicy(is_required, after_seconds, with_others=has_peers and not is_required)
 
 
 @dataclass(kw_only=True)
@@ -89,6 +92,15 @@ class Ascent:
     tell: Callable[[Event], None]
     about: Mapping[str, str] = field(default_factory=dict)
     """A description of the program, shown by `pilotage cache`."""
+
+    ready: Entry | None = field(default=None, init=False)
+    """The compiled code, while other instances have still to be ready for it."""
+
+    obstacle: str = field(default="", init=False)
+    """Why the program cannot be compiled; empty as long as it may be."""
+
+    _in_use: str = field(default="", init=False)
+    """The digest of the code that the program runs while the compiler looks for a faster way."""
 
     _worked: float = field(default=0.0, init=False)
     _process: CompilingProcess | None = field(default=None, init=False)
@@ -106,7 +118,20 @@ class Ascent:
         if self.policy.is_required and (entry is None or entry.tuning.tier is not Tier.COMPILED):
             self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
             return self._compile_now(sample, buffers), "compiled"
+        if self.policy.with_others:
+            self.ready = entry
+            return None
         return None if entry is None else (entry, "found in the cache")
+
+    def take(self, code: PackedCode) -> None:
+        """Replace the compiled code by that of another instance."""
+        self.ready = None
+        self.cache.forget(self.fingerprint)
+        self._install(code)
+        try:
+            self.ready = self._loaded()
+        except ProgramFileError as error:
+            self.obstacle = str(error)
 
     def _compile_now(self, sample: Sample, buffers: Sample) -> Entry:
         self.cache.forget(self.fingerprint)
@@ -158,7 +183,7 @@ class Ascent:
 
     def is_due(self, seconds: float) -> bool:
         """Note how long a call took; returns whether it is time to start or to check the compiler."""
-        if self._is_over:
+        if self._is_over or self.ready is not None:
             return False
         self._worked += seconds
         return (
@@ -166,17 +191,40 @@ class Ascent:
         )
 
     def advance(self, sample: Sample, buffers: Sample) -> Entry | None:
-        """Start the compiler, or check whether it is done; returns the compiled code once it is ready."""
+        """Start the compiler, or check whether it is done; returns the compiled code once it can be used.
+
+        If all instances have to switch together, it is `ready` instead.
+        """
         if self._process is None:
             self._start(sample(), buffers())
             return None
         self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
-        return None if self._process.is_running else self._outcome()
+        entry = self._first_code() if self._process.is_running else self._outcome()
+        if self.policy.with_others:
+            self.ready = entry
+            return None
+        # The compiler keeps its first code if it finds nothing faster.
+        is_new = entry is not None and entry.digest != self._in_use
+        self._in_use = entry.digest if entry is not None else self._in_use
+        return entry if is_new else None
+
+    def _first_code(self) -> Entry | None:
+        """The first code of a compiler that still looks for a faster way; None until there is some."""
+        if self._in_use or self.policy.with_others or not self.cache.folder(self.fingerprint).exists():
+            return None
+        with contextlib.suppress(ProgramFileError):
+            return self._loaded()
+        return None
 
     @cached_property
     def cores(self) -> int:
         """How many cores this process may use."""
         return len(os.sched_getaffinity(0))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be expected."""
+        return self._is_over
 
     @property
     def is_compiling(self) -> bool:
@@ -191,7 +239,7 @@ class Ascent:
             self._process = CompilingProcess(self._job(sample, buffers))
         except OSError as error:
             self._is_over = True
-            self.tell(Warned(message=f"The program stays on the graph tier: no compiler could be started ({error})."))
+            self._refuse("The program stays on the graph tier", f"no compiler could be started ({error})")
 
     def _job(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> Job:
         return Job(
@@ -232,19 +280,36 @@ class Ascent:
         assert self._process is not None
         problem = self._process.problem()
         self.stop()
+        if problem is not None and self._in_use:
+            self.tell(Noted(message=f"The search for faster code has ended: {problem}", can_be_changed=True))
+            return None
         if problem is not None:
-            self.tell(Warned(message=f"Compiling failed, the program stays on the graph tier: {problem}"))
+            self._refuse("Compiling failed, the program stays on the graph tier", problem)
             return None
         try:
             entry = self._loaded()
         except ProgramFileError as error:
-            self.tell(Warned(message=f"The program stays on the graph tier: {error}"))
+            self._refuse("The program stays on the graph tier", str(error))
             return None
         if entry is None:
-            self.tell(
-                Warned(message=f"The program stays on the graph tier: its code has disappeared from {self.cache.root}.")
-            )
+            self._refuse("The program stays on the graph tier", f"its code has disappeared from {self.cache.root}")
+        else:
+            self._report(entry.tuning)
         return entry
+
+    def _refuse(self, what: str, why: str) -> None:
+        """Note and say why there is no compiled code."""
+        self.obstacle = why
+        self.tell(Warned(message=f"{what}: {why.removesuffix('.')}."))
+
+    def _report(self, tuning: Tuning) -> None:
+        """Say what could not be compiled, and what the code was compiled without."""
+        if tuning.failure:
+            self.tell(Warned(message=f"The program stays on the graph tier: {tuning.failure}."))
+        elif tuning.reason:
+            self.tell(Noted(message=f"Not used: {tuning.reason}.", can_be_changed=True))
+        for line in tuning.dropped:
+            self.tell(Noted(message=f"{line}.", can_be_changed=True))
 
 
 def ascent_for(

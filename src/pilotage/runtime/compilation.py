@@ -34,6 +34,7 @@ from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import ascent_for, compile_policy
+from pilotage.runtime.common_switch import CommonSwitch
 from pilotage.runtime.session import Session
 from pilotage.strategies.choosing import StrategyChoice
 from pilotage.strategies.device_assignment import Cards, choose_cards
@@ -188,6 +189,7 @@ class Compilation:
             else (None if peers is None else peers.gather),
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
+            common_switch=None if self.plan is None or self.peers is None else CommonSwitch(self.peers, self.tell),
         )
         self._begin_ascent(session)
         return session
@@ -219,6 +221,7 @@ class Compilation:
             choice, execution, session.strategy, has_peers=self.plan is not None and self.peers is not None
         )
         if policy is None:
+            session.why_not_compiled = "its tier is fixed, or its options or devices need the graph"
             return
         ascent = session.ascent = ascent_for(
             session.captured,
@@ -233,8 +236,10 @@ class Compilation:
             },
         )
         if ascent is None:
+            session.why_not_compiled = "it has no compiler, or no directory for compiled code"
             return
-        if choice.capabilities.computes_in_threads and not policy.is_required:
+        # Threads change the order of sums, so instances whose weights have to stay equal all keep the same number.
+        if choice.capabilities.computes_in_threads and not policy.is_required and not policy.with_others:
             notes = ascent.cache.store.threads_file(ascent.fingerprint.digest)
             session.threads = ThreadTuner(torch.get_num_threads(), notes)
         found = ascent.first_entry(self.sample, lambda: [each.detach() for each in self.module.buffers()], self.code)

@@ -30,7 +30,6 @@ from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers
 from pilotage.runtime.announcing import presence_of
 from pilotage.runtime.arrival_check import AroundForward, ArrivalCheck
-from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.call import BoundCall, CallBinder, Conversions, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
@@ -153,8 +152,8 @@ class Executor(ProgramView):
             done = self.record.count(session.device, session.tier.value, session.strategy.schedule, seconds)
             for listener in self._tell_of_call:
                 listener(done)
-            if session.ascent is not None and session.ascent.is_due(seconds):
-                self._continue_ascent(session, session.ascent, call)
+            if session.ascent is not None or session.common_switch is not None:
+                self._continue_ascent(session, call, seconds)
             return outputs
 
     @in_turn
@@ -167,10 +166,9 @@ class Executor(ProgramView):
                 self.warn(unequal)
             self._is_synchronized = True
 
-    def _continue_ascent(self, session: Session, ascent: Ascent, call: BoundCall) -> None:
-        """Switch to compiled code if it is ready."""
-        state, inputs = session.attached, session.program.inputs
-        entry = ascent.advance(lambda: first_micro_batch(call, inputs), lambda: list(state.buffers().values()))
+    def _continue_ascent(self, session: Session, call: BoundCall, seconds: float) -> None:
+        """Switch to compiled code if it is ready, and if all other instances are."""
+        entry = session.next_code(seconds, lambda: first_micro_batch(call, session.program.inputs))
         if entry is None:
             return
         if not session.fits_layout_of(entry):

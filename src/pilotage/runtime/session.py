@@ -30,6 +30,7 @@ from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure, rebuilder, unflatten
 from pilotage.runtime.ascent import Ascent
+from pilotage.runtime.common_switch import CommonSwitch
 from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
 from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE
@@ -73,6 +74,12 @@ class Session:
 
     ascent: Ascent | None = None
     """The pending switch to compiled code, if any."""
+
+    common_switch: CommonSwitch | None = None
+    """Finds the update after which all instances switch to compiled code; None if this is the only one."""
+
+    why_not_compiled: str = ""
+    """Why there is no ascent; instances say it to each other."""
 
     tier: Tier = field(init=False)
     """How the program is executed at present."""
@@ -229,9 +236,22 @@ class Session:
         present = self.entry is not None and self.entry.tuning.channels_last
         return present == entry.tuning.channels_last
 
+    def next_code(self, seconds: float, sample: Callable[[], Sequence[Tensor]]) -> Entry | None:
+        """Compiled code to use after a call of this duration, if it is ready; ``sample`` returns a micro-batch."""
+        entry = None
+        if self.ascent is not None and self.ascent.is_due(seconds):
+            state = self.attached
+            entry = self.ascent.advance(sample, lambda: list(state.buffers().values()))
+            if entry is None and self.ascent.is_over and self.common_switch is None:
+                self.stop_ascent()
+        if self.common_switch is not None and self.common_switch.is_time():
+            entry = self.common_switch.meet(self.ascent, self.why_not_compiled, seconds)
+        return entry
+
     def use(self, entry: Entry) -> None:
         """Run what was found to be fastest from now on; detach first if the state needs another memory layout."""
-        self.stop_ascent()
+        if self.ascent is not None and not self.ascent.is_compiling:
+            self.stop_ascent()
         tuning = entry.tuning
         form = with_returned_loss_check(self.captured) if tuning.tier is Tier.COMPILED else self.captured
         program = in_channels_last(form) if tuning.channels_last else form

@@ -34,17 +34,19 @@ def exchange_everything():
     peers.broadcast(heard, source=1)
     peers.wait_for_all()
     gathered = peers.gather({"rank": rank})
+    first = peers.value_of_first({"code": bytes([rank])})
     leave()
-    return before, total, largest, heard, gathered, dist.is_initialized()
+    return before, total, largest, heard, gathered, first, dist.is_initialized()
 
 
 def test_everything_that_is_exchanged_arrives_everywhere(world):
-    for before, total, largest, heard, gathered, after in world(exchange_everything, 2):
+    for before, total, largest, heard, gathered, first, after in world(exchange_everything, 2):
         assert (before, after) == (False, False)
         assert total.tolist() == [3.0] * 3
         assert largest.tolist() == [1]
         assert [tensor.flatten()[0].item() for tensor in heard] == [1, 1]
         assert gathered == [{"rank": 0}, {"rank": 1}]
+        assert first == {"code": b"\0"}
 
 
 def broadcast_strides():

@@ -210,11 +210,14 @@ def test_a_program_is_compiled_at_once_if_the_tier_is_pinned_and_later_otherwise
     assert policy(cache_directory=tmp_path) == CompilePolicy(is_required=False, after_seconds=0.0)
 
 
+def test_instances_switch_together_unless_the_tier_is_pinned():
+    assert policy(has_peers=True) == CompilePolicy(is_required=False, after_seconds=60.0, with_others=True)
+    assert policy(Tier.COMPILED, has_peers=True) == CompilePolicy(is_required=True, after_seconds=60.0)
+
+
 def test_some_programs_are_never_compiled(tmp_path):
     assert policy(Tier.GRAPH) is None
     assert policy(Tier.EAGER) is None
-    assert policy(has_peers=True) is None
-    assert policy(Tier.COMPILED, has_peers=True).is_required
     assert policy(Tier.COMPILED, strategy=Choosing(runs_compiled_code=False)) is None
     assert policy(nonfinite_loss=NonFiniteLoss.RAISE) is None
     assert policy(nonfinite_loss=NonFiniteLoss.RAISE, strategy=Choosing(checks_loss=False)) is not None

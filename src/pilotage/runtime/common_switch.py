@@ -1,0 +1,119 @@
+"""Instances switch to compiled code after the same update, with the same code.
+
+One that switched earlier would round differently, and its weights would no longer equal those of the others in every
+bit. So after the first call, and then about once per second, all instances say how far their compilers are. They switch
+at the end of the call after which all of them are ready; if one of them cannot, none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+
+from pilotage.compiler.cache import Entry
+from pilotage.compiler.packed_code import PackedCode
+from pilotage.distributed.peers import Peers
+from pilotage.events import Event, Noted
+from pilotage.runtime.ascent import Ascent
+
+_SECONDS_BETWEEN_MEETINGS = 1.0
+_MOST_CALLS = 10_000
+"""Instances meet after this many calls at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one instance tells the others."""
+
+    seconds: float
+    """The duration of its last call."""
+
+    program: str
+    """The digest of its program and machine; empty if it cannot switch."""
+
+    code: str = ""
+    """The digest of its compiled code; empty while it has none."""
+
+    obstacle: str = ""
+    """Why it cannot switch."""
+
+
+class CommonSwitch:
+    """Finds the call after which all instances of a job switch to compiled code. Collective, like all of `Peers`."""
+
+    def __init__(self, peers: Peers, tell: Callable[[Event], None]) -> None:
+        self._peers = peers
+        self._tell = tell
+        self._calls_left = 1
+        self._is_over = False
+
+    def is_time(self) -> bool:
+        """Count a call; returns whether all instances meet at its end."""
+        if self._is_over:
+            return False
+        self._calls_left -= 1
+        return self._calls_left == 0
+
+    def meet(self, ascent: Ascent | None, why_not: str, seconds: float) -> Entry | None:
+        """Tell the others how far this instance is; returns the code that all of them use from now on, if any.
+
+        ``why_not`` says why an instance without an ascent cannot switch.
+        """
+        reports = self._reports(ascent, why_not, seconds)
+        obstacle = _obstacle(reports)
+        if obstacle is None and all(report.code for report in reports) and len({each.code for each in reports}) > 1:
+            self._take_code_of_first(ascent)
+            reports = self._reports(ascent, why_not, seconds)
+            obstacle = _obstacle(reports) or _different_code(reports)
+        if obstacle is not None:
+            self._give_up(ascent, obstacle)
+            return None
+        assert ascent is not None
+        if all(report.code for report in reports):
+            self._is_over = True
+            return ascent.ready
+        # The same number everywhere: it depends only on what all of them have heard.
+        slowest = max(report.seconds for report in reports)
+        self._calls_left = max(1, min(_MOST_CALLS, int(_SECONDS_BETWEEN_MEETINGS / max(slowest, 1e-9))))
+        return None
+
+    def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[Report]:
+        return [Report(*each) for each in self._peers.gather(astuple(_report(ascent, why_not, seconds)))]
+
+    def _take_code_of_first(self, ascent: Ascent | None) -> None:
+        """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""
+        assert ascent is not None
+        assert ascent.ready is not None
+        is_first = self._peers.world.rank == 0
+        files = self._peers.value_of_first(dict(PackedCode.of(ascent.ready).files) if is_first else {})
+        if not is_first:
+            ascent.take(PackedCode(files))
+
+    def _give_up(self, ascent: Ascent | None, obstacle: str) -> None:
+        self._is_over = True
+        if ascent is not None:
+            ascent.stop()
+            self._tell(Noted(message=f"All instances stay on the graph tier: {obstacle}.", can_be_changed=True))
+
+
+def _report(ascent: Ascent | None, why_not: str, seconds: float) -> Report:
+    if ascent is None:
+        return Report(seconds, "", obstacle=why_not)
+    code = "" if ascent.ready is None else ascent.ready.digest
+    return Report(seconds, ascent.fingerprint.digest, code, ascent.obstacle)
+
+
+def _obstacle(reports: Sequence[Report]) -> str | None:
+    """Why the instances cannot switch together; None if nothing stands against it yet."""
+    for rank, report in enumerate(reports):
+        if report.obstacle:
+            return f"instance {rank} cannot switch to compiled code ({report.obstacle})"
+    others = [rank for rank, report in enumerate(reports) if report.program != reports[0].program]
+    if others:
+        return f"instance {others[0]} has another program, machine or version than instance 0"
+    return None
+
+
+def _different_code(reports: Sequence[Report]) -> str | None:
+    others = [rank for rank, report in enumerate(reports) if report.code != reports[0].code]
+    return f"instance {others[0]} cannot use the compiled code of instance 0" if others else None

@@ -1,0 +1,96 @@
+"""The first code of a compiler is used while it looks for a faster way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from pilotage.compiler.tuning import Tuning
+from pilotage.options.choices import Tier
+from pilotage.runtime.ascent import Ascent, CompilePolicy
+
+
+class Compiler:
+    """A compiling process that never ends by itself."""
+
+    is_running = True
+
+    def problem(self):
+        return None
+
+    def stop(self):
+        self.is_running = False
+
+
+class Cache:
+    """Has one entry, or none."""
+
+    def __init__(self, place: Path):
+        self.place, self.entry = place, None
+
+    def publish(self, digest):
+        self.place.mkdir(exist_ok=True)
+        self.entry = SimpleNamespace(digest=digest, tuning=Tuning(tier=Tier.COMPILED), code=lambda *_: {})
+
+    def folder(self, _):
+        return self.place
+
+    def find(self, _):
+        return self.entry
+
+
+@pytest.fixture
+def rising(tmp_path):
+    def make(*, with_others=False):
+        ascent = Ascent(
+            program=SimpleNamespace(computations={}),
+            fingerprint=SimpleNamespace(digest="p"),
+            cache=Cache(tmp_path / "entry"),
+            device=torch.device("cpu"),
+            schedule=None,
+            policy=CompilePolicy(False, 0.0, with_others),
+            tell=lambda _: None,
+        )
+        ascent._process = Compiler()
+        return ascent
+
+    return make
+
+
+def look(ascent):
+    return ascent.advance(list, list)
+
+
+def test_first_code_is_used_while_the_compiler_goes_on_and_better_code_at_its_end(rising):
+    ascent = rising()
+    assert look(ascent) is None
+    ascent.cache.publish("first")
+    assert look(ascent).digest == "first"
+    assert ascent.is_compiling
+    assert look(ascent) is None
+    ascent.cache.publish("better")
+    ascent._process.is_running = False
+    assert look(ascent).digest == "better"
+    assert ascent.is_over
+
+
+def test_first_code_that_stays_the_best_is_not_used_twice(rising):
+    ascent = rising()
+    ascent.cache.publish("first")
+    assert look(ascent).digest == "first"
+    ascent._process.is_running = False
+    assert look(ascent) is None
+    assert ascent.is_over
+
+
+def test_instances_wait_for_the_best_code(rising):
+    ascent = rising(with_others=True)
+    ascent.cache.publish("first")
+    assert look(ascent) is None
+    assert ascent.ready is None
+    ascent._process.is_running = False
+    assert look(ascent) is None
+    assert ascent.ready.digest == "first"

@@ -1,0 +1,134 @@
+"""When instances switch together; real processes are in tests/pilotage/distributed/test_peers_compiled.py."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pilotage.compiler.packed_code import PackedCode
+from pilotage.runtime.common_switch import CommonSwitch
+
+
+class Others:
+    """Answers for the other instances: their reports at each meeting, as (seconds, program, code, obstacle)."""
+
+    def __init__(self, *meetings, rank=0, files=None):
+        self.world = SimpleNamespace(rank=rank)
+        self.meetings, self.files, self.told = list(meetings), files, []
+
+    def gather(self, report):
+        self.told.append(report)
+        others = list(self.meetings.pop(0))
+        others.insert(self.world.rank, report)
+        return others
+
+    def value_of_first(self, value):
+        return value if self.files is None else self.files
+
+
+class Rising:
+    """An ascent without a compiler."""
+
+    def __init__(self, *, ready=None, obstacle="", program="p"):
+        self.fingerprint = SimpleNamespace(digest=program)
+        self.ready = None if ready is None else SimpleNamespace(digest=ready, files=lambda: {"code": ready.encode()})
+        self.obstacle, self.is_stopped, self.taken = obstacle, False, None
+
+    def stop(self):
+        self.is_stopped = True
+
+    def take(self, code):
+        self.taken = code
+        self.ready = SimpleNamespace(digest=code.files["code"].decode())
+
+
+def switch(*meetings, **settings):
+    heard = []
+    others = Others(*meetings, **settings)
+    return CommonSwitch(others, heard.append), others, heard
+
+
+READY, WAITING = (0.1, "p", "code", ""), (0.1, "p", "", "")
+
+
+def calls_until_time(common):
+    return next(number for number in range(1, 20_000) if common.is_time())
+
+
+def test_instances_meet_after_the_first_call_and_switch_once_all_are_ready():
+    common, _, heard = switch([WAITING], [READY])
+    ascent = Rising(ready="code")
+    assert calls_until_time(common) == 1
+    assert common.meet(ascent, "", 0.1) is None
+    assert calls_until_time(common) == 10
+    assert common.meet(ascent, "", 0.1) is ascent.ready
+    assert heard == []
+    assert not any(common.is_time() for _ in range(50))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "calls"), [(0.01, 0.25, 4), (0.25, 0.01, 4), (5.0, 0.1, 1), (1e-9, 1e-9, 10_000)]
+)
+def test_the_slowest_instance_decides_after_how_many_calls_they_meet_again(own, other, calls):
+    common, _, _ = switch([(other, "p", "", "")])
+    common.is_time()
+    common.meet(Rising(), "", own)
+    assert calls_until_time(common) == calls
+
+
+def test_an_instance_that_is_not_ready_keeps_the_others_waiting():
+    common, _, _ = switch([READY])
+    assert common.meet(Rising(), "", 0.1) is None
+
+
+def test_if_another_instance_cannot_switch_none_does_and_all_say_why():
+    common, _, heard = switch([(0.1, "", "", "it has no compiler")])
+    ascent = Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is None
+    assert ascent.is_stopped
+    assert [event.message for event in heard] == [
+        "All instances stay on the graph tier: instance 1 cannot switch to compiled code (it has no compiler)."
+    ]
+    assert not common.is_time()
+
+
+def test_an_instance_without_an_ascent_tells_the_others_why():
+    common, others, heard = switch([READY])
+    assert common.meet(None, "its tier is fixed", 0.1) is None
+    assert others.told == [(0.1, "", "", "its tier is fixed")]
+    assert heard == []
+
+
+def test_an_error_of_the_compiler_reaches_the_others():
+    common, others, heard = switch([READY])
+    assert common.meet(Rising(obstacle="AssertionError"), "", 0.1) is None
+    assert others.told[0][3] == "AssertionError"
+    assert "instance 0 cannot switch to compiled code (AssertionError)" in heard[0].message
+
+
+def test_instances_with_different_programs_do_not_switch():
+    common, _, heard = switch([(0.1, "another", "", "")])
+    assert common.meet(Rising(ready="code"), "", 0.1) is None
+    assert "instance 1 has another program, machine or version than instance 0" in heard[0].message
+
+
+def test_if_code_differs_that_of_instance_0_is_used():
+    common, _, _ = switch([READY], [READY], rank=1, files={"code": b"code"})
+    ascent = Rising(ready="own code")
+    assert common.meet(ascent, "", 0.1) is ascent.ready
+    assert ascent.taken == PackedCode({"code": b"code"})
+    assert ascent.ready.digest == "code"
+
+
+def test_instance_0_sends_its_code_and_keeps_it():
+    common, _, _ = switch([(0.1, "p", "other code", "")], [READY])
+    ascent = Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is ascent.ready
+    assert ascent.taken is None
+
+
+def test_if_an_instance_cannot_use_the_code_of_instance_0_none_switches():
+    common, _, heard = switch([(0.1, "p", "other code", "")], [(0.1, "p", "other code", "")])
+    assert common.meet(Rising(ready="code"), "", 0.1) is None
+    assert "instance 1 cannot use the compiled code of instance 0" in heard[0].message
