@@ -81,7 +81,10 @@ def compile_policy(
 
 @dataclass(kw_only=True)
 class Ascent:
-    """The pending switch of one program to compiled code."""
+    """The pending switch of one program to compiled code.
+
+    Large because it follows a program from the first look into the cache to the last switch.
+    """
 
     program: Program
     fingerprint: Fingerprint

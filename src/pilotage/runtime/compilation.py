@@ -34,7 +34,7 @@ from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
 from pilotage.runtime.ascent import ascent_for, compile_policy
-from pilotage.runtime.common_switch import CommonSwitch
+from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.session import Session
 from pilotage.strategies.choosing import StrategyChoice
 from pilotage.strategies.device_assignment import Cards, choose_cards

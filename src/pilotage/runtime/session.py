@@ -30,7 +30,7 @@ from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure, rebuilder, unflatten
 from pilotage.runtime.ascent import Ascent
-from pilotage.runtime.common_switch import CommonSwitch
+from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
 from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE

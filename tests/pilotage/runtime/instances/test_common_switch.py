@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pilotage.compiler.packed_code import PackedCode
-from pilotage.runtime.common_switch import CommonSwitch
+from pilotage.runtime.instances.common_switch import CommonSwitch
 
 
 class Others:

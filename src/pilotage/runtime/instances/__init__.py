@@ -1,0 +1,1 @@
+"""What the instances of a job agree on while they train."""
