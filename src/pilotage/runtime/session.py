@@ -258,6 +258,9 @@ class Session:
         device = self.choice.capabilities.device
         calls = entry.code(device, program.computations) if tuning.tier is Tier.COMPILED else None
         self.strategy.replace(program, calls)
+        if self.strategy.state is not None:
+            # Graphs may leave gradients of the last update in the pools and overwrite them; compiled code adds to them.
+            self.strategy.state.forget_gradients()
         self.entry, self.tier = entry, tuning.tier
         if self.threads is not None:
             self.threads.forget_speed()
