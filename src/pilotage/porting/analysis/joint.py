@@ -168,7 +168,7 @@ class _Planning:
         if path.startswith("self."):
             return self._role_of_attribute(path, node)
         owner = scope.resolve(path)
-        if owner is None or self._is_definition(owner, path):
+        if owner is None or _is_definition(owner, path):
             if owner is not None and owner.is_function:
                 return "dependency"
             return "global"
@@ -196,9 +196,6 @@ class _Planning:
                 if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and path_of(each) == path:
                     raise Refused(self._source, node, "changing-value", path)
         return "dependency"
-
-    def _is_definition(self, owner: Scope, path: str) -> bool:
-        return any(isinstance(each, Function | ast.ClassDef | ast.alias) for each in owner.bindings.get(path, ()))
 
     def _is_bound_in_step(self, path: str) -> bool:
         """Whether each step binds the variable anew."""
@@ -298,7 +295,9 @@ class _Planning:
                 part = self._source.parents[use]
                 is_part = isinstance(part, ast.Subscript) and part.value is use and isinstance(part.slice, ast.Constant)
                 is_field = (
-                    isinstance(part, ast.Attribute) and part.attr not in _OF_TENSORS and not self._is_method(part)
+                    isinstance(part, ast.Attribute)
+                    and part.attr not in _OF_TENSORS
+                    and not _is_called_by(part, self._source.parents[part])
                 )
                 if is_field:
                     fields.append(use)
@@ -310,11 +309,6 @@ class _Planning:
         if fields and given:
             raise Refused(self._source, given[0], "object-input", path)
         return None if wholes else found or None
-
-    def _is_method(self, node: ast.expr) -> bool:
-        """Whether an attribute is called."""
-        parent = self._source.parents[node]
-        return isinstance(parent, ast.Call) and parent.func is node
 
     def _is_random_number(self, path: str) -> bool:
         """Whether a variable is a number that Python or numpy draws, such as the weight of a mixup."""
@@ -355,6 +349,14 @@ class _Planning:
                 if path_of(each.value.func) in set(self._step.models):
                     return path_of(each.targets[0])
         return None
+
+
+def _is_called_by(node: ast.expr, parent: ast.AST) -> bool:
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _is_definition(owner: Scope, path: str) -> bool:
+    return any(isinstance(each, Function | ast.ClassDef | ast.alias) for each in owner.bindings.get(path, ()))
 
 
 def _uses_everywhere(scope: ast.AST) -> list[tuple[str, ast.expr, bool]]:
