@@ -88,6 +88,11 @@ def joint_of(project: Project, step: TrainingStep) -> Joint:
 
 
 class _Planning:
+    """Decides what becomes of each variable of a step.
+
+    Large because every kind of variable has a question of its own, and all of them look at the same step.
+    """
+
     def __init__(self, project: Project, step: TrainingStep) -> None:
         self._project = project
         self._step = step
