@@ -112,14 +112,14 @@ def device_title(device: torch.device) -> str:
 
 
 def _measured(subject: Subject, table: Table) -> Measured:
-    seconds, samples = sorted(subject.seconds), subject.facts.samples
+    seconds, samples, wall = sorted(subject.seconds), subject.facts.samples, max(subject.wall, 1e-9)
     peak = subject.peak if subject.peak is not None else (table.peak.bytes if table.peak is not None else None)
     counted = "as torch's allocator counts it" if subject.peak is not None else "of tensors, without what kernels use"
     return Measured(
         updates=len(seconds),
         update_seconds=Range(low=_at(seconds, 0.1), value=_at(seconds, 0.5), high=_at(seconds, 0.9)),
-        throughput=(samples or 1) * len(seconds) / max(subject.wall, 1e-9),
-        loop_seconds=subject.wall / max(1, len(seconds)),
+        throughput=(samples or 1) * len(seconds) / wall,
+        loop_seconds=wall / max(1, len(seconds)),
         unit="samples/s" if samples else "updates/s",
         peak_bytes=peak,
         how=f"{subject.facts.how}. Whole updates were timed first, their median is shown; single operations in "
