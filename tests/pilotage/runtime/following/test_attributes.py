@@ -100,9 +100,10 @@ def test_what_functions_and_generators_read_is_compared(monkeypatch, name, value
 
 
 def test_a_dictionary_that_is_filled_otherwise_is_a_change(monkeypatch):
-    attributes = Attributes(Reader())
+    look = QuickLook(Reader())
     monkeypatch.setitem(TABLE, "share", 0.9)
-    assert [changed.name for changed in attributes.changed()] == ["TABLE"]
+    assert look.differs()
+    assert [changed.name for changed in look.attributes.changed()] == ["TABLE"]
 
 
 def test_a_global_variable_with_the_name_of_an_attribute_is_not_compared(monkeypatch):
