@@ -6,6 +6,7 @@ import torch
 from pilotage.program.structure import flatten
 from poptorch._args_parser import (
     ICustomArgParser,
+    custom_arg_parsers,
     registerCustomArgParser,
     registered_parsers,
     registerGeometricCustomArgParsers,
@@ -111,10 +112,10 @@ def test_parsers_are_found_by_exact_type_then_by_base_class():
 
 def test_without_pytorch_geometric_its_parsers_are_left_out(caplog, monkeypatch):
     monkeypatch.setitem(sys.modules, "poptorch_geometric.types", None)
-    before = dict(registered_parsers())
+    before = dict(custom_arg_parsers)
     with caplog.at_level("DEBUG", "poptorch::python"):
         registerGeometricCustomArgParsers()
-    assert registered_parsers() == before
+    assert custom_arg_parsers == before
     assert "poptorch_geometric" in caplog.text
 
 
@@ -124,6 +125,8 @@ def test_poptorch_geometric_registers_its_parsers_if_installed(tmp_path, monkeyp
     (package / "__init__.py").touch()
     (package / "types.py").write_text("calls = []\ndef registerCustomArgParsers():\n    calls.append(1)\n")
     monkeypatch.syspath_prepend(tmp_path)
+    for name in [each for each in sys.modules if each.split(".")[0] == "poptorch_geometric"]:
+        monkeypatch.delitem(sys.modules, name)
     registerGeometricCustomArgParsers()
     types = sys.modules.pop("poptorch_geometric.types")
     sys.modules.pop("poptorch_geometric")

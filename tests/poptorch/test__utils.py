@@ -31,7 +31,7 @@ def parser():
 
 def test_registered_parsers_are_found_by_type_and_base_class(parser):
     derived = type("Derived", (Batch,), {})(1, 2)
-    assert _utils.custom_arg_parsers == {Batch: parser}
+    assert _utils.custom_arg_parsers[Batch] is parser
     assert _utils.getCustomParser(Batch(1, 2)) is _utils.getCustomParser(derived) is parser
     assert _utils.getCustomParser(torch.ones(1)) is None
 

@@ -20,6 +20,7 @@ READ = {
     "cache_directory": ("enableEngineCaching", True, Path("session_cache")),
     "partials_type": ("partialsTypeMatMuls", "half", "half"),
     "recomputation": ("autoRecomputation", 3, True),
+    "strided_groups": ("groupNormStridedChannelGrouping", True, True),
 }
 
 
