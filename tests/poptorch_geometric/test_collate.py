@@ -111,6 +111,7 @@ class Network(nn.Module):
         return poptorch.identity_loss(loss, reduction="none")
 
 
+@pytest.mark.filterwarnings("ignore:There exist node types")
 @pytest.mark.slow
 def test_a_network_trains_on_padded_graphs_as_on_real_ones(dataset):
     model = Network()
