@@ -42,9 +42,8 @@ def train(configuration):
     model = nn.Sequential(inner, nn.Tanh(), nn.Linear(6, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=configuration.rate, momentum=0.8)
     loss_function = make_loss(model, configuration.strength)
-    loader = DataLoader(
-        measurements(configuration), batch_size=configuration.batch, shuffle=True
-    )  # finding: samples-dropped
+    data = measurements(configuration)
+    loader = DataLoader(data, batch_size=configuration.batch, shuffle=True)  # finding: samples-dropped
     history = []
     program = pilotage.training(model, optimizer, loss=loss_function)
     for powers, target in chain(*(islice(loader, len(loader) // 2) for _ in range(2))):
