@@ -41,6 +41,8 @@ SHORTER = (
     (r"^(python examples/porting/pytorch_\w+\.py)$", r"\1 --data generated --subset 160 --epochs 1"),
     (r"--subset 2000", "--subset 320"),
     (r"^(pilotage prove \S+ \S+)$", r"\1 --steps 5 -- --data generated --subset 160 --epochs 1"),
+    # The scripts of the guides normalise over the batch on purpose: prove finds it and exits with 1.
+    (r"^(pilotage prove .*)$", r"\1 || test $? = 1"),
     (r"^(python examples/gaudi/mnist_\w+\.py.*|torchrun .*)$", r"\1 --epochs 1"),
     (r"^(diff .*)$", r"\1 || test $? = 1"),
     (r"/opt/pilotage", "$PWD/built"),

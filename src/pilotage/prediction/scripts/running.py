@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import runpy
 import sys
 import sysconfig
@@ -103,9 +104,13 @@ def _run_script(script: Path, arguments: Sequence[str]) -> None:
 
 
 def _call(module: str, function: str, arguments: Sequence[str]) -> None:
-    with replaced(sys, "path", [str(Path.cwd()), *sys.path]):
+    with (
+        replaced(sys, "argv", [f"{module}:{function}", *arguments]),
+        replaced(sys, "path", [str(Path.cwd()), *sys.path]),
+    ):
         try:
             found = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError) as error:
             raise PredictionError(f"{module}:{function} cannot be found: {error}.") from None
-        found(*arguments)
+        # A function without parameters reads the command line by itself.
+        found(*(arguments if inspect.signature(found).parameters else ()))

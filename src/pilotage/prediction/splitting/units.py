@@ -95,7 +95,10 @@ def _cuts(operations: Sequence[TracedOperation], costs: Sequence[float], devices
 
 
 def _starts(operations: Sequence[TracedOperation], cuts: set[str]) -> list[tuple[int, str]]:
-    """Where each part begins in forward; a module that runs again later belongs to what surrounds it."""
+    """Where each part begins in forward; what runs outside of the modules, such as a loss, belongs to the one before.
+
+    A module that runs again later belongs to what surrounds it.
+    """
     starts: list[tuple[int, str]] = []
     seen: set[str] = set()
     present = ""
@@ -103,7 +106,7 @@ def _starts(operations: Sequence[TracedOperation], cuts: set[str]) -> list[tuple
         if operation.phase is not Phase.FORWARD:
             continue
         name = _innermost(operation.module, cuts)
-        if name != present and name not in seen and not present.startswith(f"{name}."):
+        if name and name != present and name not in seen and not present.startswith(f"{name}."):
             seen.add(name)
             starts.append((index, name))
         present = name

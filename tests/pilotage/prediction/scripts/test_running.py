@@ -111,6 +111,13 @@ def test_a_function_is_called(tmp_path, monkeypatch):
         find("training_of_mine:nothing")
 
 
+def test_a_function_without_parameters_reads_its_arguments_from_the_command_line(tmp_path, monkeypatch):
+    body = "\n".join(f"    {line}" for line in PLAIN.splitlines())
+    (tmp_path / "training_by_words.py").write_text(f"def main():\n{body}\n")
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(find("training_by_words:main", ["8"]).what, Traced)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

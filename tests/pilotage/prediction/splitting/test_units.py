@@ -6,6 +6,7 @@ def test_parts_follow_forward_and_have_all_of_the_time_and_state(chain_predictio
     prediction = chain_prediction("bow")
     units = units_of(prediction, 2)
     assert [each.module for each in units if each.module] == [f"layers.{place}" for place in range(4)]
+    assert all(each.module for each in units[1:])
     assert [each.first for each in units] == sorted(each.first for each in units)
     operations = prediction.traced.update.operations
     whole = sum(
