@@ -89,8 +89,31 @@ net = Regression(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 
+SIX_LAYERS = """
+import argparse
+import poptorch, torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(6)))
+
+    def forward(self, x, labels):
+        scores = self.layers(x)
+        return scores, torch.nn.functional.cross_entropy(scores, labels)
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=1)
+parser.parse_args()
+net = Net()
+training = poptorch.trainingModel(net, poptorch.Options(), poptorch.optim.SGD(net.parameters(), lr=0.1))
+training(torch.randn(16, 8), torch.arange(16) % 8)
+"""
+
 FOUR_STAGES = """
 import popdist.poptorch, poptorch, torch
+
+torch.manual_seed(0)
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -200,7 +223,7 @@ def prepare(folder: Path, page: Path, number: int, run: Callable[[str], str]) ->
     elif kind in ("docs/start/popdist.md", "docs/tutorials/pipelining.md"):
         (folder / "train.py").write_text(program_of_the_page(page))
     elif kind in ("docs/predicting.md", "docs/profiling.md"):
-        (folder / "train.py").write_text(PLAIN)
+        (folder / "train.py").write_text(SIX_LAYERS if kind == "docs/predicting.md" else PLAIN)
         (folder / "mypackage").mkdir()
         (folder / "mypackage" / "training.py").write_text(PLAIN)
     elif kind == "docs/cache.md":
@@ -208,7 +231,7 @@ def prepare(folder: Path, page: Path, number: int, run: Callable[[str], str]) ->
         run("python train.py")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "number"), BLOCKS, ids=name)
 def test_the_commands_of_a_block_run(page, number, tmp_path):
     commands = scripts(page)[number]

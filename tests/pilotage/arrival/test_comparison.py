@@ -58,3 +58,10 @@ def test_the_coarsest_type_decides():
     assert tolerance([torch.float32, torch.bfloat16]) == tolerance([torch.bfloat16])
     assert tolerance([torch.float64]) < tolerance([torch.float32]) < tolerance([torch.float16])
     assert tolerance([]) == tolerance([torch.float32])
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")
+def test_complex_numbers_of_half_precision_are_compared():
+    values = torch.tensor([1 + 2j, -3j], dtype=torch.complex32)
+    assert distance(values, values.clone()) == 0.0
+    assert distance(values, values.to(torch.complex64).add(1).to(torch.complex32)) > 0.1

@@ -36,7 +36,7 @@ def test_a_single_device_equals_eager(programs, numbers):
     assert strategy.runs_compiled_code
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stages_that_take_turns_on_one_device_run_compiled_code(tmp_path):
     staged = runpy.run_path(str(Path(__file__).parents[1] / "staged.py"))["Staged"]
     torch.manual_seed(0)
