@@ -37,7 +37,7 @@ ALLOWED = 0.5
 """Seconds that the first call may take beyond one eager update."""
 
 ROUNDS = {"tutorial": 20, "A21": 6}
-"""At least so many rounds of each model."""
+"""The least number of rounds for each model."""
 
 _LATER_CALLS = 30
 
