@@ -2,7 +2,8 @@
 
 One that switched earlier would round differently, and its weights would no longer equal those of the others in every
 bit. So after the first call, and then about once per second, all instances say how far their compilers are. They switch
-at the end of the call after which all of them are ready; if one of them cannot, none does.
+at the end of the call after which all of them are ready; if one of them cannot, none does. Machine code is sent from
+instance to instance on one host only, where the processes of a job have proved who they are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ from pilotage.runtime.ascent import Ascent
 _SECONDS_BETWEEN_MEETINGS = 1.0
 _MOST_CALLS = 10_000
 """Instances meet after this many calls at the latest."""
+
+# Between hosts torch's process groups authenticate nobody, so whoever reached one of them could send code to run.
+_ON_SEVERAL_HOSTS = (
+    "they have compiled different code, and code is exchanged only between instances of one host; set "
+    "PILOTAGE_CACHE_DIR to a directory that all hosts share, so that it is compiled once"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +69,12 @@ class CommonSwitch:
         reports = self._reports(ascent, why_not, seconds)
         obstacle = _obstacle(reports)
         if obstacle is None and all(report.code for report in reports) and len({each.code for each in reports}) > 1:
-            self._take_code_of_first(ascent)
-            reports = self._reports(ascent, why_not, seconds)
-            obstacle = _obstacle(reports) or _different_code(reports)
+            if self._peers.world.one_host:
+                self._take_code_of_first(ascent)
+                reports = self._reports(ascent, why_not, seconds)
+                obstacle = _obstacle(reports) or _different_code(reports)
+            else:
+                obstacle = _ON_SEVERAL_HOSTS
         if obstacle is not None:
             self._give_up(ascent, obstacle)
             return None

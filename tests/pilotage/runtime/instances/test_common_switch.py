@@ -13,8 +13,8 @@ from pilotage.runtime.instances.common_switch import CommonSwitch
 class Others:
     """Answers for the other instances: their reports at each meeting, as (seconds, program, code, obstacle)."""
 
-    def __init__(self, *meetings, rank=0, files=None):
-        self.world = SimpleNamespace(rank=rank)
+    def __init__(self, *meetings, rank=0, files=None, one_host=True):
+        self.world = SimpleNamespace(rank=rank, one_host=one_host)
         self.meetings, self.files, self.told = list(meetings), files, []
 
     def gather(self, report):
@@ -132,3 +132,21 @@ def test_if_an_instance_cannot_use_the_code_of_instance_0_none_switches():
     common, _, heard = switch([(0.1, "p", "other code", "")], [(0.1, "p", "other code", "")])
     assert common.meet(Rising(ready="code"), "", 0.1) is None
     assert "instance 1 cannot use the compiled code of instance 0" in heard[0].message
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_code_never_comes_from_another_host(rank):
+    other = (0.1, "p", "other code", "")
+    common, others, heard = switch([other], rank=rank, files={"code": b"code"}, one_host=False)
+    ascent = Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is None
+    assert ascent.taken is None
+    assert ascent.is_stopped
+    assert len(others.told) == 1
+    assert "set PILOTAGE_CACHE_DIR to a directory that all hosts share" in heard[0].message
+
+
+def test_instances_of_several_hosts_with_equal_code_switch():
+    common, _, _ = switch([READY], one_host=False)
+    ascent = Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is ascent.ready
