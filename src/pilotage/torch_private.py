@@ -32,12 +32,16 @@ from pilotage.version import TORCH_RANGE
 
 if TYPE_CHECKING:
     import torch._dynamo.config
+    import torch._inductor.codecache
     import torch._inductor.config
+    import torch._inductor.cpu_vec_isa
     import torch._inductor.ir
     import torch._inductor.virtualized
     from torch._dynamo.backends.common import aot_autograd as aot_autograd
     from torch._dynamo.compiled_autograd import _enable as _enable_compiled_autograd
     from torch._inductor import lowering as lowering
+    from torch._inductor.async_compile import AsyncCompile as AsyncCompile
+    from torch._inductor.codecache import CppPythonBindingsCodeCache as CppPythonBindingsCodeCache
     from torch._inductor.compile_fx import compile_fx as compile_fx
     from torch._inductor.compile_fx import compile_fx_inner as compile_fx_inner
     from torch._inductor.decomposition import decompositions as decompositions
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
     compiled_autograd = _enable_compiled_autograd
     dynamo_config = torch._dynamo.config
+    cpu_vec_isa = torch._inductor.cpu_vec_isa
+    inductor_codecache = torch._inductor.codecache
     inductor_config = torch._inductor.config
     inductor_ir = torch._inductor.ir
     inductor_ops = torch._inductor.virtualized.ops
@@ -58,11 +64,15 @@ if TYPE_CHECKING:
 
 LAZY = {
     "aot_autograd": "torch._dynamo.backends.common.aot_autograd",
+    "AsyncCompile": "torch._inductor.async_compile.AsyncCompile",
     "compile_fx": "torch._inductor.compile_fx.compile_fx",
     "compiled_autograd": "torch._dynamo.compiled_autograd._enable",
     "compile_fx_inner": "torch._inductor.compile_fx.compile_fx_inner",
+    "CppPythonBindingsCodeCache": "torch._inductor.codecache.CppPythonBindingsCodeCache",
+    "cpu_vec_isa": "torch._inductor.cpu_vec_isa",
     "decompositions": "torch._inductor.decomposition.decompositions",
     "dynamo_config": "torch._dynamo.config",
+    "inductor_codecache": "torch._inductor.codecache",
     "inductor_config": "torch._inductor.config",
     "inductor_ir": "torch._inductor.ir",
     "inductor_ops": "torch._inductor.virtualized.ops",
@@ -84,6 +94,7 @@ ONLY_WITH_CUDA = frozenset({"launch_static_kernel", "load_static_kernel"})
 
 # Names of attributes that are set, or that some objects do not have.
 CUDA_LAZY_INIT = "_lazy_init"
+HEADER_DIRECTORIES = ("_HEADER_DIR", "_HEADER_LOCK_DIR")
 IS_STATIC_LAUNCHER = "_is_static"
 LOADER_ITERATOR = "_iterator"
 MODULE_CACHES = frozenset({"_flat_weights", "_is_full_backward_hook"})

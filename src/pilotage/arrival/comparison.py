@@ -7,7 +7,7 @@ divided by the norm of its update: a wrong update of one percent is a large erro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import torch
@@ -18,6 +18,9 @@ from pilotage.program.layout import Slot
 
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 3e-5, torch.float16: 5e-3, torch.bfloat16: 3e-2}
 """Distances that need no explanation, by the coarsest type of a program."""
+
+_SQUARES = frozenset({"exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum"})
+"""Optimizer state that contains squares of gradients. Their roots are compared: rounding errors belong to gradients."""
 
 _DIFFERENT = float("inf")
 
@@ -38,14 +41,22 @@ class Quantity:
     start: Tensor | None = None
     """The value before the update, for a weight."""
 
+    has_squares: bool = False
+    """Whether roots are compared."""
+
     def distance_of(self, other: Outcome) -> float:
         """The distance of another result from the expected one."""
-        return distance(self.of(other), self.expected, self.start)
+        return self._distance(self.of(other))
 
     @cached_property
     def distance(self) -> float:
         """The distance of the program's result from the expected one."""
-        return distance(self.found, self.expected, self.start)
+        return self._distance(self.found)
+
+    def _distance(self, result: Tensor) -> float:
+        if self.has_squares and bool((self.expected >= 0).all()) and bool((result >= 0).all()):
+            return distance(result.sqrt(), self.expected.sqrt())
+        return distance(result, self.expected, self.start)
 
     @property
     def values(self) -> tuple[str, str]:
@@ -85,7 +96,8 @@ def quantities(found: Outcome, expected: Outcome, start: Start, names: Sequence[
     # Before the weights: Adam's weights hide the size of a gradient, and its state shows it.
     for slot in found.slots:
         if slot in expected.slots:
-            yield quantity("optimizer", f"{slot.name} of {slot.parameter}", partial(_slot, slot))
+            state = quantity("optimizer", f"{slot.name} of {slot.parameter}", partial(_slot, slot))
+            yield replace(state, has_squares=slot.name in _SQUARES)
     for name in found.parameters:
         if name in expected.parameters:
             yield quantity("weight", name, partial(_parameter, name), start.parameters[name])

@@ -18,6 +18,9 @@ LAYOUTS = "memory layouts"
 BLOCK_SIZES = "block sizes"
 """On a card, more block sizes are tried for each kernel."""
 
+JOINED_KERNELS = "joined kernels"
+"""Kernels for a processor are compiled together."""
+
 
 class ChangeFailed(Exception):
     """One of our changes raised an error, which is the cause of this one."""

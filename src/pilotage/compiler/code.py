@@ -29,8 +29,8 @@ class CodeFacts:
     """The contents of a folder of compiled code."""
 
     wrapper: Wrapper
-    cpp_kernels: Mapping[str, str]
-    """The library file of each kernel."""
+    cpp_kernels: Mapping[str, tuple[str, str]]
+    """The library file of each kernel, and its name there."""
 
     cuda_kernels: Mapping[str, tuple[str, CudaKernelFacts]]
     """The machine code file of each kernel, and how to launch it."""
@@ -40,17 +40,20 @@ class CodeFacts:
     """Arguments that are changed in place."""
 
     outputs: int
+    constants: tuple[Tensor, ...] = ()
+    """Tensors that are built into the program; the code takes them after its arguments."""
 
 
 def write_code(folder: Path, facts: CodeFacts) -> None:
     """Write wrapper and metadata; the files of the kernels are already there."""
     data = {
         "kernels": facts.wrapper.kernels,
-        "cpp": dict(facts.cpp_kernels),
+        "cpp": {name: list(place) for name, place in facts.cpp_kernels.items()},
         "cuda": {name: [file, kernel.to_data()] for name, (file, kernel) in facts.cuda_kernels.items()},
         "arguments": [[spec.shape, spec.stride, str(spec.dtype).removeprefix("torch.")] for spec in facts.arguments],
         "written": sorted(facts.written),
         "outputs": facts.outputs,
+        "constants": [_write_constant(folder, number, each) for number, each in enumerate(facts.constants)],
     }
     (folder / "wrapper.py").write_text(facts.wrapper.source)
     (folder / "code.json").write_text(json.dumps(data))
@@ -61,14 +64,36 @@ def read_code(read: Reader) -> CodeFacts:
     data = json.loads(read("code.json"))
     return CodeFacts(
         wrapper=Wrapper(read("wrapper.py").decode(), tuple(data["kernels"])),
-        cpp_kernels=data["cpp"],
+        cpp_kernels={name: _place(value) for name, value in data["cpp"].items()},
         cuda_kernels={name: (file, CudaKernelFacts.from_data(kernel)) for name, (file, kernel) in data["cuda"].items()},
         arguments=tuple(
             TensorSpec(tuple(shape), tuple(stride), getattr(torch, dtype)) for shape, stride, dtype in data["arguments"]
         ),
         written=frozenset(data["written"]),
         outputs=data["outputs"],
+        constants=tuple(_read_constant(read, *entry) for entry in data.get("constants", ())),
     )
+
+
+def _write_constant(folder: Path, number: int, tensor: Tensor) -> list[Any]:
+    """Write the bytes of a tensor into a file; returns what is needed to read it."""
+    file = f"constant-{number}"
+    plain = tensor.detach().cpu().contiguous()
+    (folder / file).write_bytes(plain.flatten().view(torch.uint8).numpy().tobytes())
+    return [file, list(plain.shape), str(plain.dtype).removeprefix("torch."), tensor.device.type]
+
+
+def _read_constant(read: Reader, file: str, shape: Sequence[int], dtype: str, device: str) -> Tensor:
+    content = bytearray(read(file))
+    kind = getattr(torch, dtype)
+    tensor = torch.frombuffer(content, dtype=kind).reshape(shape) if content else torch.empty(shape, dtype=kind)
+    return tensor.to(device)
+
+
+def _place(value: str | Sequence[str]) -> tuple[str, str]:
+    """File and name of a kernel; in code of older versions each library has one kernel."""
+    file, name = (value, "kernel") if isinstance(value, str) else value
+    return file, name
 
 
 class NativeCode:
@@ -80,7 +105,9 @@ class NativeCode:
 
     def __init__(self, folder: Path, device: torch.device, read: Reader | None = None) -> None:
         facts = read_code(read or (lambda name: (folder / name).read_bytes()))
-        kernels: dict[str, Any] = {name: load_cpp_kernel(folder / file) for name, file in facts.cpp_kernels.items()}
+        kernels: dict[str, Any] = {
+            name: load_cpp_kernel(folder / file, inside) for name, (file, inside) in facts.cpp_kernels.items()
+        }
         for name, (file, kernel) in facts.cuda_kernels.items():
             kernels[name] = CudaKernel(folder / file, kernel, device.index or 0)
         self._call = load(facts.wrapper, kernels, folder.name)
@@ -93,7 +120,7 @@ class NativeCode:
         """Run the code; it changes arguments in place."""
         if len(tensors) != len(self._facts.arguments):
             raise ProgramFileError(f"Compiled code takes {len(self._facts.arguments)} tensors, but got {len(tensors)}.")
-        given = list(tensors)
+        given = [*tensors, *self._facts.constants]
         copied = [position for position, tensor in enumerate(tensors) if self._needs_copy(position, tensor)]
         for position in copied:
             given[position] = tensors[position].clone()

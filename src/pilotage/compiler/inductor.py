@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.changes import BLOCK_SIZES, LAYOUTS, STORED_SCALARS, Changes
+from pilotage.compiler.changes import BLOCK_SIZES, JOINED_KERNELS, LAYOUTS, STORED_SCALARS, Changes
 from pilotage.compiler.code import CodeFacts, write_code
+from pilotage.compiler.joined_kernels import kernels_compiled_together
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
 from pilotage.compiler.lowerings import keep_draws_of_the_graph, scalars_computed_once
 from pilotage.compiler.rewrites.for_card import not_decomposed, rewrite_for_card
@@ -50,6 +51,10 @@ _CAUTIOUS: Mapping[str, Any] = {
 }
 
 
+_SIZES_FROM_KERNELS = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
+"""Operations with a workspace whose size only the kernel knows: generated code would expect the size of a stand-in."""
+
+
 def compile_graph(
     graph: GraphModule,
     arguments: Sequence[Tensor],
@@ -59,28 +64,33 @@ def compile_graph(
 ) -> None:
     """Compile a graph for arguments like these, and write wrapper and kernels into a folder."""
     folder.mkdir(parents=True)
-    source, written = _inductor_source(graph, arguments, device, changes)
-    wrapper = stand_alone(source)
-    loaded: dict[str, Any] = {"__name__": "inductor", "__file__": str(folder / "inductor.py")}
-    exec(compile(source, "<inductor>", "exec"), loaded)
+    changes = changes or Changes()
+    prepared, constants = _prepared(graph)
+    count, arguments = len(arguments), [*arguments, *constants]
+    with kernels_compiled_together(device.type == "cpu" and changes.allow(JOINED_KERNELS)):
+        source, written = _inductor_source(prepared, arguments, device, changes)
+        wrapper = stand_alone(source)
+        loaded: dict[str, Any] = {"__name__": "inductor", "__file__": str(folder / "inductor.py")}
+        exec(compile(source, "<inductor>", "exec"), loaded)
     cpp = {name: loaded[name] for name in wrapper.kernels if not hasattr(loaded[name], "launchers")}
     cuda = {name: loaded[name] for name in wrapper.kernels if hasattr(loaded[name], "launchers")}
     # The first run tunes each kernel; the second records how kernels are launched.
     loaded["call"]([argument.clone() for argument in arguments])
     recorders = {name: _Recorder(kernel) for name, kernel in cuda.items()}
     outputs = load(wrapper, {**cpp, **recorders}, "recording")([argument.clone() for argument in arguments])
+    if any(position >= count for position in written):
+        raise NotSelfContained("the program writes to a tensor that is built into it")
     write_code(
         folder,
         CodeFacts(
             wrapper=wrapper,
-            cpp_kernels={
-                name: _keep(_library(kernel), folder, number) for number, (name, kernel) in enumerate(cpp.items())
-            },
+            cpp_kernels=_kept(cpp, folder),
             cuda_kernels={
                 name: (_keep(recorder.machine_code, folder, number), recorder.facts())
                 for number, (name, recorder) in enumerate(recorders.items())
             },
-            arguments=tuple(TensorSpec.of(argument) for argument in arguments),
+            arguments=tuple(TensorSpec.of(argument) for argument in arguments[:count]),
+            constants=tuple(constants),
             written=written,
             outputs=len(outputs),
         ),
@@ -88,12 +98,11 @@ def compile_graph(
 
 
 def _inductor_source(
-    graph: GraphModule, arguments: Sequence[Tensor], device: torch.device, changes: Changes | None = None
+    prepared: GraphModule, arguments: Sequence[Tensor], device: torch.device, changes: Changes
 ) -> tuple[str, frozenset[int]]:
-    """Inductor's wrapper for a graph, and the arguments that it changes."""
+    """Inductor's wrapper for a prepared graph, and the arguments that it changes."""
     from pilotage.torch_private import compile_fx, compile_fx_inner, inductor_config
 
-    changes = changes or Changes()
     compiled: list[Any] = []
 
     def inner(graph: GraphModule, examples: Sequence[Any], **choices: Any) -> Any:
@@ -103,12 +112,13 @@ def _inductor_source(
         return compiled[-1]
 
     keep_draws_of_the_graph()
-    prepared = _prepared(graph)
     wanted = [LAYOUTS, BLOCK_SIZES] if device.type == "cuda" else [LAYOUTS]
     choices = {**_CHOICES, **dict(_FOR_SPEED[name] for name in wanted if changes.allow(name))}
     if changes.is_cautious:
         # Not every torch has all of them.
         choices |= {name: value for name, value in _CAUTIOUS.items() if _is_known(inductor_config, name)}
+    if any(node.target in _SIZES_FROM_KERNELS for node in prepared.graph.nodes):
+        choices["size_asserts"] = False
     with torch.no_grad(), inductor_config.patch(choices), scalars_computed_once(changes.allow(STORED_SCALARS)):
         examples = [argument.clone() for argument in arguments]
         compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device, changes))
@@ -146,15 +156,37 @@ def _zeroed(tensors: Sequence[Tensor]) -> list[Tensor]:
     return zeroed
 
 
-def _prepared(graph: GraphModule) -> GraphModule:
-    """A copy with declared writes, whose outputs share no memory."""
+def _prepared(graph: GraphModule) -> tuple[GraphModule, list[Tensor]]:
+    """A copy with declared writes, whose outputs share no memory; tensors built into it are returned as arguments."""
     copy = with_declared_writes(graph)
+    constants = _constants_as_arguments(copy)
     output = _output(copy)
     with copy.graph.inserting_before(output):
         results = [copy.graph.call_function(torch.ops.aten.clone.default, (result,)) for result in output.args[0]]
     output.args = (results,)
     copy.recompile()
-    return copy
+    return copy, constants
+
+
+def _constants_as_arguments(graph: GraphModule) -> list[Tensor]:
+    """Turn tensors that are built into a graph into its last arguments, and return them."""
+    built_in: dict[str, list[Node]] = {}
+    for node in graph.graph.nodes:
+        if node.op == "get_attr":
+            built_in.setdefault(str(node.target), []).append(node)
+    *_, last = (node for node in graph.graph.nodes if node.op == "placeholder")
+    values: list[Tensor] = []
+    for name, nodes in built_in.items():
+        with graph.graph.inserting_after(last):
+            last = graph.graph.placeholder(f"built_in_{len(values)}")
+        for node in nodes:
+            node.replace_all_uses_with(last)
+            graph.graph.erase_node(node)
+        values.append(operator.attrgetter(name)(graph).detach())
+        # Otherwise the compiler would add it to the arguments again.
+        owner, _, attribute = name.rpartition(".")
+        delattr(graph.get_submodule(owner), attribute)
+    return values
 
 
 def _output(graph: GraphModule) -> Any:
@@ -162,9 +194,11 @@ def _output(graph: GraphModule) -> Any:
     return node
 
 
-def _library(kernel: Any) -> Path:
-    """The library file of a CPU kernel."""
-    return Path(kernel.__self__.__file__)
+def _kept(kernels: Mapping[str, Any], folder: Path) -> dict[str, tuple[str, str]]:
+    """Copy the libraries of CPU kernels into a folder; returns the file and the name of each kernel."""
+    libraries = {name: Path(kernel.__self__.__file__) for name, kernel in kernels.items()}
+    files = {source: _keep(source, folder, number) for number, source in enumerate(dict.fromkeys(libraries.values()))}
+    return {name: (files[libraries[name]], kernel.__name__) for name, kernel in kernels.items()}
 
 
 def _keep(source: Path, folder: Path, number: int) -> str:

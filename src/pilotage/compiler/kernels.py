@@ -70,14 +70,14 @@ def whole_numbers(arguments: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(argument for argument in arguments if type(argument) is int)
 
 
-def load_cpp_kernel(library: Path) -> Callable[..., None]:
-    """The function of a shared library with one CPU kernel."""
+def load_cpp_kernel(library: Path, name: str = "kernel") -> Callable[..., None]:
+    """A CPU kernel of a shared library; each kernel is an extension module of its own."""
     # The library reads the address of torch's function from this variable.
     environment.set_for_native_code("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", str(tensor_data_pointer))
-    specification = importlib.util.spec_from_file_location(f"{library.stem}.kernel", library)
+    specification = importlib.util.spec_from_file_location(f"{library.stem}.{name}", library)
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    kernel: Callable[..., None] = module.kernel
+    kernel: Callable[..., None] = getattr(module, name)
     return kernel

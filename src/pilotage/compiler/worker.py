@@ -36,11 +36,12 @@ from pilotage.compiler.accuracy.trial import Trial
 from pilotage.compiler.attempts import compile_without_failing_changes
 from pilotage.compiler.benchmarking import best_seconds, best_seconds_in_threads
 from pilotage.compiler.cache import NativeCache, write_manifest
-from pilotage.compiler.changes import BLOCK_SIZES
+from pilotage.compiler.changes import BLOCK_SIZES, JOINED_KERNELS
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.failures import described
 from pilotage.compiler.job import Job
 from pilotage.compiler.target import set_precision
+from pilotage.compiler.toolchain import known_toolchain
 from pilotage.compiler.tuning import Tuning
 from pilotage.monitoring.processor import memory_of
 from pilotage.options.choices import Tier
@@ -75,7 +76,8 @@ def main(path: str) -> None:
             # Another process may have compiled it in the meantime.
             if cache.is_ready(job.fingerprint):
                 return
-            _tune(job, Path(path).parent / "code", clock, partial(_publish, cache, job))
+            with known_toolchain(Path(path).parent / "toolchain"):
+                _tune(job, Path(path).parent / "code", clock, partial(_publish, cache, job))
             cache.tidy(job.fingerprint)
 
 
@@ -239,10 +241,11 @@ def _right_build(
     """Code that agrees with the graph, compiled again without our changes if it does not; None if there is none."""
     if build is None or _agreeing({build.way: build.trial}, tolerance, job, problems):
         return build
-    plain = _compiled(build.way, build.trial, job, scratch, problems, build.made) if build.made else None
+    suspects = [name for name in build.made if name != JOINED_KERNELS]
+    plain = _compiled(build.way, build.trial, job, scratch, problems, suspects) if suspects else None
     if plain is None or not _agreeing({build.way: plain.trial}, tolerance, job, problems):
         return None
-    why = f"{build.way} did not agree with the graph; it was compiled without {', '.join(build.made)}"
+    why = f"{build.way} did not agree with the graph; it was compiled without {', '.join(suspects)}"
     return replace(plain, dropped=(*plain.dropped, why))
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.arrival.comparison import distance, tolerance
+from pilotage.arrival.comparison import Quantity, distance, tolerance
 
 
 @given(st.floats(1e-6, 1e6), st.floats(-0.5, 0.5))
@@ -65,3 +65,25 @@ def test_complex_numbers_of_half_precision_are_compared():
     values = torch.tensor([1 + 2j, -3j], dtype=torch.complex32)
     assert distance(values, values.clone()) == 0.0
     assert distance(values, values.to(torch.complex64).add(1).to(torch.complex32)) > 0.1
+
+
+@given(st.floats(1e-12, 1e3), st.floats(0.1, 20.0))
+def test_squares_of_gradients_are_compared_like_gradients(gradient, ratio):
+    gradients = torch.linspace(0, 1, 11, dtype=torch.float64) * gradient
+    squares = Quantity(
+        kind="optimizer",
+        name="exp_avg_sq",
+        of=lambda _: gradients**2,
+        found=(ratio * gradients) ** 2,
+        expected=gradients**2,
+        has_squares=True,
+    )
+    assert squares.distance == pytest.approx(distance(ratio * gradients, gradients), rel=1e-6, abs=1e-9)
+    assert squares.distance_of(None) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan])
+def test_squares_that_cannot_be_squares_are_seen(wrong):
+    found, expected = torch.tensor([wrong, 1.0]), torch.ones(2)
+    state = Quantity(kind="optimizer", name="sum", of=lambda _: found, found=found, expected=expected, has_squares=True)
+    assert state.distance > 1.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 
 import pytest
 import torch
 
-from pilotage.compiler.code import CodeFacts, NativeCode, write_code
+from pilotage.compiler.code import CodeFacts, NativeCode, read_code, write_code
 from pilotage.compiler.wrapper import Wrapper
 from pilotage.errors import ProgramFileError
 from pilotage.program.specification import TensorSpec
@@ -81,3 +82,46 @@ def test_arguments_that_do_not_match_are_refused(adding, wrong):
 def test_another_number_of_arguments_is_refused(adding):
     with pytest.raises(ProgramFileError, match="takes 2 tensors, but got 1"):
         adding(torch.zeros(4, 3))
+
+
+SUMMING = """
+def call(args):
+    batch, offsets, flags, nothing = args
+    args.clear()
+    return (batch + offsets * flags + nothing.sum(),)
+"""
+
+
+def test_tensors_that_are_built_in_come_after_the_arguments(tmp_path):
+    built_in = (torch.arange(3.0).to(torch.bfloat16), torch.tensor([True, False, True]), torch.empty(0, 2))
+    facts = CodeFacts(
+        wrapper=Wrapper(SUMMING, ()),
+        cpp_kernels={},
+        cuda_kernels={},
+        arguments=(TensorSpec.of(torch.zeros(3)),),
+        written=frozenset(),
+        outputs=1,
+        constants=built_in,
+    )
+    write_code(tmp_path, facts)
+    code = NativeCode(tmp_path, torch.device("cpu"))
+    for _ in range(2):
+        (found,) = code(torch.ones(3))
+        assert found.tolist() == [1.0, 1.0, 3.0]
+
+
+def test_libraries_of_older_versions_have_one_kernel_each():
+    files = {
+        "wrapper.py": b"",
+        "code.json": json.dumps(
+            {
+                "kernels": ["old", "new"],
+                "cpp": {"old": "0.so", "new": ["1.so", "kernel_3"]},
+                "cuda": {},
+                "arguments": [],
+                "written": [],
+                "outputs": 0,
+            }
+        ).encode(),
+    }
+    assert read_code(files.__getitem__).cpp_kernels == {"old": ("0.so", "kernel"), "new": ("1.so", "kernel_3")}

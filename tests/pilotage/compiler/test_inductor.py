@@ -43,7 +43,8 @@ def count(first, second):
 
 for device in ("cpu", "cuda"):
     arguments = [torch.tensor(1), torch.tensor(2)]
-    compiler._inductor_source(make_fx(count)(*arguments), [torch.tensor(1), torch.tensor(2)], torch.device(device))
+    prepared, _ = compiler._prepared(make_fx(count)(*arguments))
+    compiler._inductor_source(prepared, [torch.tensor(1), torch.tensor(2)], torch.device(device), compiler.Changes())
 print(*seen)
 """
 
@@ -60,7 +61,8 @@ def take(weights, pool, small, other):
 arguments = [torch.rand(400, 400), torch.rand(400, 400), torch.rand(7), torch.rand(3)]
 graph = make_fx(take)(*[argument.clone() for argument in arguments])
 for device in ("cpu", "cuda"):
-    source, written = compiler._inductor_source(graph, arguments, torch.device(device))
+    prepared, _ = compiler._prepared(graph)
+    source, written = compiler._inductor_source(prepared, arguments, torch.device(device), compiler.Changes())
     loaded = {"__name__": "inductor", "__file__": "inductor.py"}
     exec(compile(source, "<inductor>", "exec"), loaded)
     given = [argument.clone() for argument in arguments]
@@ -79,6 +81,41 @@ def test_pools_of_any_size_are_zeroed_in_place_by_a_compiled_kernel():
 def test_graphs_for_a_card_are_rewritten_before_compilation():
     done = subprocess.run([sys.executable, "-c", REWRITING], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["cuda"], done.stderr
+
+
+BUILT_IN = """
+import sys
+from pathlib import Path
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.compiler.code import NativeCode
+from pilotage.compiler.inductor import compile_graph
+
+weights, mask, nothing = torch.rand(3, dtype=torch.float64), torch.tensor([True, False, True]), torch.empty(0, 3)
+scale = torch.tensor(0.5)
+
+def forward(x):
+    return [torch.where(mask, x * weights, 0) * scale + torch.cat([nothing, x]).sum(0)]
+
+given = torch.rand(4, 3)
+graph = make_fx(forward)(given)
+names = {node.target for node in graph.graph.nodes if node.op == "get_attr"}
+assert len(names) == 4, names
+place = Path(sys.argv[1]) / "code"
+compile_graph(graph, [given], place, torch.device("cpu"))
+(found,) = NativeCode(place, torch.device("cpu"))(given)
+torch.testing.assert_close(found, forward(given)[0])
+(found,) = NativeCode(place, torch.device("cpu"))(given)
+torch.testing.assert_close(found, graph(given)[0])
+print("right")
+"""
+
+
+@pytest.mark.slow
+def test_tensors_that_are_built_into_a_graph_are_stored_beside_its_code(tmp_path):
+    command = [sys.executable, "-c", BUILT_IN, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["right"], done.stderr
 
 
 @pytest.mark.slow

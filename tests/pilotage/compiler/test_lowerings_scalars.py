@@ -25,7 +25,8 @@ def test_a_scalar_is_shared_if_larger_values_depend_on_it():
 COMPILED = """
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
-from pilotage.compiler.inductor import _inductor_source
+from pilotage.compiler.changes import Changes
+from pilotage.compiler.inductor import _inductor_source, _prepared
 
 def update(first, second, gradient, step):
     size = torch.pow(0.9, step + 1)
@@ -36,7 +37,8 @@ def update(first, second, gradient, step):
 def arguments():
     return [torch.ones(64, 64), torch.ones(64, 64), torch.ones(64, 64), torch.tensor(1.0, dtype=torch.float64)]
 
-source, _ = _inductor_source(make_fx(update)(*arguments()), arguments(), torch.device("cpu"))
+prepared, _ = _prepared(make_fx(update)(*arguments()))
+source, _ = _inductor_source(prepared, arguments(), torch.device("cpu"), Changes())
 print(source.count("std::pow("))
 """
 
