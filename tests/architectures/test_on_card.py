@@ -33,8 +33,11 @@ import pilotage
 from pilotage.compiler.accuracy.trial import Trial
 from pilotage.compiler.attempts import compile_without_failing_changes
 from pilotage.compiler.code import NativeCode
+from pilotage.compiler.rewrites import few_channels
 from pilotage.passes.channels_last import in_channels_last
 
+# Without a card nothing can be timed.
+few_channels.is_faster = lambda *_: True
 torch.manual_seed(0)
 case = CASES[sys.argv[2]]
 model, inputs = case.make(), list(case.inputs())
