@@ -25,8 +25,9 @@ def forward(x, y, whole):
     first = torch.softmax(x @ y, 1)
     second = torch.cumsum(first @ y, 0).sin()
     third = (second @ x).mean(0) + whole.sum()
-    return [first, second, third.double().exp(), whole * 2]
+    return [first, second, third.double() / 7, whole * 2]
 
+torch.manual_seed(0)
 arguments = [torch.rand(8, 8), torch.rand(8, 8), torch.arange(8)]
 graph, results = make_fx(forward)(*arguments), []
 for name, without in (("together", ()), ("apart", (JOINED_KERNELS,))):
@@ -35,7 +36,7 @@ for name, without in (("together", ()), ("apart", (JOINED_KERNELS,))):
     results.append(NativeCode(place, torch.device("cpu"))(*arguments))
 for one, other, expected in zip(*results, forward(*arguments), strict=True):
     assert torch.equal(one, other)
-    torch.testing.assert_close(one, expected)
+    torch.testing.assert_close(one, expected, rtol=1e-5, atol=1e-5)
 """
 
 
