@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -132,6 +133,9 @@ def _mode(config: Configuration) -> Iterator[str]:
 
 def _network(config: Configuration) -> Iterator[str]:
     network, downsample = config.network, config.data.downsample
+    if isinstance(config.mode, Iotest):
+        # It builds no network; only the images must have whole pixels.
+        network = replace(network, depth=0)
     if network.depth + downsample > HALVINGS:
         left = HALVINGS - downsample
         less = f"network.depth={left}" if left > 0 else f"data.downsample={max(HALVINGS - network.depth, 0)}"

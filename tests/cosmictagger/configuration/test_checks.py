@@ -49,6 +49,7 @@ REFUSED = [
     (["data.synthetic=true"], "Use data=synthetic"),
     (["mode=visualize", "mode.events=0"], "mode.events is 0"),
     (["mode=iotest", "mode.start_index=-1"], "mode.start_index is -1"),
+    (["mode=iotest", "data.downsample=8"], "Use data.downsample=7 or less"),
     (["mode=inference"], "Train first"),
     (["mode.weights_location=/nowhere"], "mode.weights_location=/nowhere holds no checkpoint"),
     (["data.generator_seed=-1"], "at least 0"),
@@ -124,6 +125,7 @@ def test_a_missing_card_is_refused():
         ["network.depth=6", "data.downsample=1"],
         ["network.conv_mode=conv_3D", "network.normalization=layer"],
         ["mode=iotest", "data=synthetic"],
+        ["mode=iotest", "network.depth=6", "data.downsample=4"],
     ],
 )
 def test_valid_settings_pass(words):
