@@ -85,6 +85,7 @@ def test_inference_and_iotest_divide_events_among_processes(tmp_path, events, st
         assert codes == [0], said
         report = json.loads((tmp_path / "inference" / "report.json").read_text())
         assert report["placement"]["instances"] == instances
+        assert ("each instance predicts its share" in report["placement"]["exchange"]) is (instances > 1)
         with h5py.File(tmp_path / "predictions.h5") as file:
             voxels = file["Data/sparse2d_sbnd_prediction_group/voxels"][:]
             extents = file["Data/sparse2d_sbnd_prediction_group/extents"][:]

@@ -112,6 +112,8 @@ def _report(
     for line in throughput.lines():
         LOGGER.info(line)
     placement = replace(executor.placement(), instances=processes.size)
+    if processes.is_distributed:
+        placement = replace(placement, exchange="none: each instance predicts its share of the events")
     asked = f"{config.run.compute_mode.name}, {config.run.precision.name}"
     for line in placement_lines(placement, asked=asked, samples=entries):
         LOGGER.info(line)
