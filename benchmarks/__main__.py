@@ -32,6 +32,7 @@ BENCHMARKS = (
     "cosmic_card",
     "cosmic_modes",
     "cosmic_precision",
+    "cosmic_frameworks",
     "gaudi_emulation",
     "gaudi_on_card",
 )

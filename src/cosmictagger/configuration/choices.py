@@ -22,12 +22,14 @@ class ComputeMode(Enum):
 
 
 class Precision(Enum):
-    """The types of activations and weights; only float16 changes the weights and the optimizer."""
+    """The types of activations and weights; only float16 and float64 change the weights and the optimizer."""
 
     float32 = 0
     mixed = 1
     bfloat16 = 2
     float16 = 3
+    float64 = 4
+    """For comparisons, on a CPU: in float32 rounding grows from step to step, in any program."""
 
 
 class ModeKind(Enum):

@@ -127,6 +127,8 @@ def precision(config: Configuration) -> Iterator[str]:
 
 def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
     """Why a precision is not available; None if it is."""
+    if precision is Precision.float64 and compute_mode is not ComputeMode.CPU:
+        return f"run.precision=float64 needs run.compute_mode=CPU. Use that, or float32 on the {compute_mode.name}."
     if precision is Precision.bfloat16 and compute_mode is ComputeMode.IPU and _has_ipu():
         return "run.precision=bfloat16 is not available: an IPU does not have this type. Use mixed, float16 or float32."
     return None

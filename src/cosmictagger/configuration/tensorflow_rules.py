@@ -22,8 +22,8 @@ def tensorflow_problems(config: Configuration, framework: Tensorflow) -> Iterato
             f"framework=tensorflow computes on processors, so run.compute_mode={run.compute_mode.name} is not "
             "available. Use CPU, HPU (which loads Habana's bridge), or framework=torch."
         )
-    if run.precision not in (Precision.float32, Precision.bfloat16):
-        yield f"framework=tensorflow has no run.precision={run.precision.name}. Use float32 or bfloat16."
+    if run.precision not in (Precision.float32, Precision.bfloat16, Precision.float64):
+        yield f"framework=tensorflow has no run.precision={run.precision.name}. Use float32, bfloat16 or float64."
     missing = {
         "network.conv_mode=conv_3D": network.conv_mode is ConvMode.conv_3D,
         "network.event_label=true": network.event_label,

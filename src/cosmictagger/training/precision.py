@@ -28,6 +28,7 @@ NUMBER_TYPES = {
     Precision.mixed: NumberTypes(activations=torch.float16, scales_loss=True),
     Precision.bfloat16: NumberTypes(activations=torch.bfloat16),
     Precision.float16: NumberTypes(activations=torch.float16, weights=torch.float16),
+    Precision.float64: NumberTypes(activations=torch.float64, weights=torch.float64),
 }
 
 

@@ -63,6 +63,9 @@ def test_a_missing_intel_card_is_refused(name):
         (Precision.float16, ComputeMode.HPU, ModeKind.train, False),
         (Precision.float16, ComputeMode.CPU, ModeKind.inference, False),
         (Precision.bfloat16, ComputeMode.CPU, ModeKind.train, False),
+        (Precision.float64, ComputeMode.CPU, ModeKind.train, False),
+        (Precision.float64, ComputeMode.HPU, ModeKind.train, True),
+        (Precision.float64, ComputeMode.IPU, ModeKind.inference, True),
         (Precision.float32, ComputeMode.CPU, ModeKind.train, False),
     ],
 )

@@ -12,8 +12,8 @@ from cosmictagger.errors import ConfigurationError
 REFUSED = [
     (["run.compute_mode=GPU"], "run.compute_mode=GPU is not available. Use CPU"),
     (["run.compute_mode=IPU"], "run.compute_mode=IPU is not available. Use CPU"),
-    (["run.precision=mixed"], "no run.precision=mixed. Use float32 or bfloat16"),
-    (["run.precision=float16"], "no run.precision=float16. Use float32 or bfloat16"),
+    (["run.precision=mixed"], "no run.precision=mixed. Use float32, bfloat16 or float64"),
+    (["run.precision=float16"], "no run.precision=float16. Use float32, bfloat16 or float64"),
     (["network=uresnet3d"], "network.conv_mode=conv_3D needs framework=torch"),
     (["network.event_label=true"], "network.event_label=true needs framework=torch"),
     (["network.vertex=true"], "network.vertex=true needs framework=torch"),

@@ -1,0 +1,148 @@
+"""How far CosmicTagger's losses in float32 stray from float64 within 20 steps, in torch and in TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from benchmarks.report import Row, Table
+from cosmictagger.configuration.choices import LossBalanceScheme, Precision
+from cosmictagger.configuration.mode import Optimizer
+from cosmictagger.configuration.network import PRESETS, Network
+from cosmictagger.data.events import Batch
+from cosmictagger.data.generator.file import generated_file
+from cosmictagger.data.larcv.event_file import EventFile
+from cosmictagger.devices.eager import EagerExecutor
+from cosmictagger.devices.executor import Executor
+from cosmictagger.devices.setup import NetworkSetup
+from cosmictagger.networks.uresnet import build
+from cosmictagger.processes.process_group import Processes
+from cosmictagger.training.precision import NUMBER_TYPES
+
+STEPS, EVENTS, IMAGES = 20, 40, 2
+DEPTH, DEEPEST, DOWNSAMPLE = 2, 8, 5
+RATE = 1e-4
+"""Where the default schedule begins; with the published data, its first 20 steps are at 1e-4 to 1.002e-4."""
+
+CASES = tuple((network, scheme) for network in ("a21", "uresnet") for scheme in ("focal", "light"))
+HALF_A_DIGIT = 2.0**-24
+"""What a float32 number may be rounded by, relative to itself."""
+
+MILLIONTHS = 1e6
+ALLOWED = 1e-3
+FOLDER = Path("output/benchmarks")
+
+
+def measure(device: str, rounds: int) -> Table:
+    """The largest difference from torch in float64 among the losses of 20 steps."""
+    command = ".venv-tensorflow/bin/python -m benchmarks --device cpu --only cosmic_frameworks"
+    title = f"Losses of {STEPS} steps, depth {DEPTH}, downsample {DOWNSAMPLE}: largest difference from torch in float64"
+    if find_spec("tensorflow") is None:
+        missing = "This needs TensorFlow (make test-tensorflow installs it); nothing was measured."
+        return Table(title=title, command=command, rows=[], verdict=missing)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with EventFile(generated_file(FOLDER, events=EVENTS, seed=1)) as file:
+        batches = [file.dense_batch([IMAGES * step, IMAGES * step + 1], DOWNSAMPLE) for step in range(STEPS)]
+    rows, worst = [], 0.0
+    for name, scheme in CASES:
+        strayed = _strayed(_Case(name, scheme, batches))
+        worst = max(worst, strayed["TensorFlow, float64"])
+        rows += [Row(f"{name}, {scheme}: {who}", far * MILLIONTHS, "millionths") for who, far in strayed.items()]
+    torch.set_num_threads(threads)
+    return Table(
+        title=title,
+        command=command,
+        rows=rows,
+        verdict=f"TensorFlow in float64 is at most {worst:.1e} from torch; allowed: {ALLOWED:.0e}.",
+    )
+
+
+class _Case:
+    """A network and a loss, with the same initial weights for everybody."""
+
+    def __init__(self, name: str, scheme: str, batches: Sequence[Batch]) -> None:
+        self.network: Network = replace(PRESETS[name], depth=DEPTH, bottleneck_deepest=DEEPEST)
+        self.scheme, self.batches = LossBalanceScheme[scheme], batches
+        torch.manual_seed(0)
+        self.weights = {name: values.clone() for name, values in build(self.network).state_dict().items()}
+
+    def in_torch(self, precision: Precision, weights: Mapping[str, Tensor] | None = None) -> EagerExecutor:
+        """The torch trainer."""
+        setup = self._setup(precision, weights or self.weights)
+        return EagerExecutor(setup.network, setup.optimizer(), setup.scheme, setup.numbers, torch.device("cpu"))
+
+    def in_tensorflow(self, precision: Precision) -> Executor:
+        """The TensorFlow trainer."""
+        from cosmictagger.tensorflow.executor import TensorflowExecutor
+
+        return TensorflowExecutor(self._setup(precision, self.weights), self.network)
+
+    def _setup(self, precision: Precision, weights: Mapping[str, Tensor]) -> NetworkSetup:
+        numbers = NUMBER_TYPES[precision]
+        network = build(self.network, numbers.activations).to(numbers.weights)
+        network.load_state_dict(weights)
+        settings = Optimizer(loss_balance_scheme=self.scheme)
+        return NetworkSetup(network=network, numbers=numbers, settings=settings, processes=Processes(), trains=True)
+
+    def losses(self, trainer: Executor) -> list[float]:
+        """The loss of each step."""
+        return [trainer.train([batch], RATE).loss for batch in self.batches]
+
+
+def _strayed(case: _Case) -> dict[str, float]:
+    """What changes the losses of torch in float64, and how much."""
+    exact = case.losses(case.in_torch(Precision.float64))
+    rounded = {name: _rounded(values) for name, values in case.weights.items()}
+    trainers = {
+        "TensorFlow, float64": case.in_tensorflow(Precision.float64),
+        "torch, float64, from weights changed in float32's last digit": case.in_torch(Precision.float64, rounded),
+        "torch, float32": case.in_torch(Precision.float32),
+        "TensorFlow, float32": case.in_tensorflow(Precision.float32),
+    }
+    strayed = {
+        who: max(abs(one - other) for one, other in zip(case.losses(trainer), exact, strict=True))
+        for who, trainer in trainers.items()
+    }
+    theirs, ours = zip(*_gradient_errors(case), strict=True)
+    return strayed | {
+        "gradient at equal weights, torch, float32, median": median(theirs),
+        "gradient at equal weights, TensorFlow, float32, median": median(ours),
+    }
+
+
+def _rounded(values: Tensor) -> Tensor:
+    """Numbers changed at random by at most half of float32's last digit."""
+    if not values.is_floating_point():
+        return values
+    return values.double() * (1.0 + HALF_A_DIGIT * (2.0 * torch.rand_like(values.double()) - 1.0))
+
+
+def _gradient_errors(case: _Case) -> Iterator[tuple[float, float]]:
+    """How far the gradients of each step are from float64, in torch and in TensorFlow, at torch's float32 weights."""
+    leader, double, single = (case.in_torch(kind) for kind in (Precision.float32, Precision.float64, Precision.float32))
+    trainers = (double, single, case.in_tensorflow(Precision.float32))
+    for batch in case.batches:
+        weights = leader.state()["state_dict"]
+        exact, theirs, ours = (_gradients(trainer, weights, batch) for trainer in trainers)
+        yield float((theirs - exact).norm() / exact.norm()), float((ours - exact).norm() / exact.norm())
+        leader.train([batch], RATE)
+
+
+def _gradients(trainer: Executor, weights: Mapping[str, Tensor], batch: Batch) -> Tensor:
+    """All gradients at some weights: an update at rate 0 adds a tenth of them to nine tenths of Adam's first moment."""
+    before = _first_moments(trainer)
+    trainer.restore({"state_dict": weights})
+    trainer.train([batch], 0.0)
+    return 10.0 * _first_moments(trainer) - 9.0 * before
+
+
+def _first_moments(trainer: Executor) -> Tensor:
+    moments = trainer.state()["optimizer"]["state"].values()
+    return torch.cat([moment["exp_avg"].double().flatten() for moment in moments]) if moments else torch.zeros(1)
