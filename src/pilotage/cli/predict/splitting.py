@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,21 +28,51 @@ def split(found: Found, model: DeviceModel, arguments: Namespace) -> None:
         plan = plan_split(predict_on(found.what, model), arguments.split)
     if plan is None:
         raise PredictionError(f"The model has fewer parts than the {arguments.split} devices of --split.")
-    print("\n" + "\n".join(split_lines(plan, _written(found, plan))))
+    lines_for = partial(_written, found, plan)
+    print("\n" + "\n".join([*split_lines(plan, lines_for("model")), *_depth_lines(found, plan)]))
     if arguments.apply:
-        lines = apply_split(Path(arguments.script), plan.modules)
+        lines = apply_split(Path(arguments.script), lines_for)
         print(f"\nWritten to {arguments.script}: {len(lines)} lines.")
 
 
-def _written(found: Found, plan: Plan) -> list[str]:
+def _written(found: Found, plan: Plan, model: str) -> list[str]:
     """What to write, in the words of the interface that the script uses."""
-    from pilotage.options.choices import LossRule
+    from pilotage.door.with_loss import WithLoss
     from pilotage.prediction.splitting.lines import begin_block_lines, enter_stage_lines
     from pilotage.prediction.subject import Subject
 
-    if isinstance(found.what, Subject) and found.what.execution.loss_rule is not LossRule.CALLED:
-        return enter_stage_lines(plan.modules)
-    return begin_block_lines(plan.modules)
+    if not isinstance(found.what, Subject) or _is_poptorch(found):
+        return begin_block_lines(plan.modules, model, plan.first_module)
+    if not isinstance(found.what.module, WithLoss):
+        return enter_stage_lines(plan.modules, model)
+    # The door wraps a model together with its loss, which comes last and has no place in the model.
+    inside = [module.removeprefix("module.") for module in plan.modules if module.startswith("module.")]
+    lines = enter_stage_lines(inside, model)
+    if len(inside) < len(plan.modules):
+        lines.append(f"# stage {len(lines)} is the loss: call pilotage.enter_stage({len(lines)}) at its beginning")
+    return lines
+
+
+def _depth_lines(found: Found, plan: Plan) -> list[str]:
+    """What PopTorch refuses to run otherwise: a pipeline with fewer micro-batches than it needs."""
+    if not _is_poptorch(found):
+        return []
+    stages, batching = plan.prediction.stages.count, plan.prediction.traced.batching
+    needed = 2 * stages - 1
+    if plan.prediction.traced.trains and batching.gradient_accumulation < needed:
+        line = f"options.Training.gradientAccumulation({needed})"
+        return [f"  PopTorch fills a pipeline of {stages} stages only with {line} or more, and such inputs"]
+    if not plan.prediction.traced.trains and batching.device_iterations < stages:
+        line = f"options.deviceIterations({stages})"
+        return [f"  PopTorch fills a pipeline of {stages} stages only with {line} or more, and such inputs"]
+    return []
+
+
+def _is_poptorch(found: Found) -> bool:
+    from pilotage.options.choices import LossRule
+    from pilotage.prediction.subject import Subject
+
+    return isinstance(found.what, Subject) and found.what.execution.loss_rule is LossRule.CALLED
 
 
 def split_lines(plan: Plan, written: list[str]) -> list[str]:

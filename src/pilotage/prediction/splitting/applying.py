@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from pilotage.errors import PredictionError
-from pilotage.prediction.splitting.lines import begin_block_lines
 from pilotage.whole_files import write_whole
 
 __all__ = ["apply_split"]
 
-_WRAPPERS = ("trainingModel", "inferenceModel")
+_WRAPPERS = ("trainingModel", "inferenceModel", "pilotage.training", "pilotage.inference")
 
 
-def apply_split(script: Path, modules: Sequence[str]) -> list[str]:
-    """Insert the lines before the model is wrapped; returns them as they were written."""
+def apply_split(script: Path, lines_for: Callable[[str], list[str]]) -> list[str]:
+    """Insert the lines for the script's model before it is wrapped; returns them as they were written."""
     text = script.read_bytes().decode("utf-8")
-    if "BeginBlock(" in text:
+    if "BeginBlock(" in text or "enter_stage(" in text:
         raise PredictionError(f"{script} already begins blocks: remove these lines first, then apply the split.")
     statement, model = _wrapping(ast.parse(text), script)
     indent = " " * statement.col_offset
-    lines = begin_block_lines(modules, model)
+    lines = lines_for(model)
     rows = text.splitlines(keepends=True)
     ending = "\r\n" if rows and rows[0].endswith("\r\n") else "\n"
     rows[statement.lineno - 1 : statement.lineno - 1] = [f"{indent}{line}{ending}" for line in lines]
@@ -41,14 +40,18 @@ def _wrapping(tree: ast.Module, script: Path) -> tuple[ast.stmt, str]:
         ):
             continue
         for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            if name in _WRAPPERS and call.args and not isinstance(statement, ast.If | ast.Try):
+            if _is_wrapper(call.func) and call.args and not isinstance(statement, ast.If | ast.Try):
                 found.append((statement, call.args[0]))
     found.sort(key=lambda pair: pair[0].lineno)
     for statement, model in found:
         if isinstance(model, ast.Name | ast.Attribute):
             return statement, ast.unparse(model)
     raise PredictionError(
-        f"{script} has no call of poptorch.trainingModel or inferenceModel with a variable for its model, so the "
-        "lines cannot be inserted. Copy them to the place where the model is ready."
+        f"{script} has no call of poptorch.trainingModel, pilotage.training or the like with a variable for its "
+        "model, so the lines cannot be inserted. Copy them to the place where the model is ready."
     )
+
+
+def _is_wrapper(function: ast.expr) -> bool:
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _WRAPPERS or ast.unparse(function) in _WRAPPERS

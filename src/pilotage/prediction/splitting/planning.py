@@ -36,6 +36,11 @@ class Plan:
         """The modules that begin the second and later stages."""
         return [self.units[place].module for place in self.chosen]
 
+    @property
+    def first_module(self) -> str:
+        """The first module of the first stage; empty if that stage has none."""
+        return next((unit.module for unit in self.units[: self.chosen[0]] if unit.module), "")
+
     @cached_property
     def slowest(self) -> float:
         """The time of the slowest stage for one micro-batch."""
