@@ -127,7 +127,7 @@ def out_of_memory(report: Report) -> str | None:
     largest = max(memory.by_category, key=memory.by_category.__getitem__)
     return (
         f"Out of memory: {memory.tiles.max_bytes} bytes used on the fullest tile of IPU {ipu}, but tiles only have "
-        f"{memory.tiles.capacity_bytes} bytes of memory. This is predicted for {device.title}; most of it are "
+        f"{memory.tiles.capacity_bytes} bytes of memory. This is predicted for {device.title}, mostly "
         f"{largest} ({memory.by_category[largest]:,} bytes on all tiles together). Smaller micro-batches, half "
         "precision, recomputation or more IPUs need less; `pilotage predict SCRIPT` says how much."
     )
