@@ -36,6 +36,8 @@ class TensorSpec:
     @property
     def dense(self) -> TensorSpec:
         """The same without gaps and overlaps, with the same order of dimensions if possible."""
+        if self.stride == contiguous_strides(self.shape):
+            return self
         return TensorSpec.of(torch.empty_like(self.empty(torch.device("meta"))))
 
     @property

@@ -43,3 +43,9 @@ def test_dense_means_neither_gaps_nor_overlaps(tensor):
 
 def test_a_specification_reads_as_type_and_shape():
     assert str(TensorSpec.of(torch.zeros(2, 3, dtype=torch.float16))) == "float16[2, 3]"
+
+
+@given(shapes)
+def test_a_contiguous_specification_is_dense(shape):
+    specification = TensorSpec.of(torch.zeros(shape))
+    assert specification.dense is specification

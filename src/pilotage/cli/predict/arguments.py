@@ -33,7 +33,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--apply", action="store_true", help="with --split: write these lines into the script")
     parser.add_argument(
-        "--seconds", type=_seconds, default=12.0, metavar="S", help="time for pricing changes; 0 prices none (12)"
+        "--seconds",
+        type=_seconds,
+        default=12.0,
+        metavar="S",
+        help="processor time for pricing changes; 0 prices none (12)",
     )
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)

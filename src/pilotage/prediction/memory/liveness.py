@@ -43,12 +43,11 @@ def liveness(
     """Sum what lives during each operation; ``extra`` has further bytes by category, one number per operation."""
     count = max(1, operations)
     changes: dict[str, list[int]] = defaultdict(lambda: [0] * (count + 1))
-    for tensor in tensors:
-        bytes_ = size(tensor)
-        if bytes_:
-            change = changes[tensor.category.value]
-            change[max(0, tensor.first)] += bytes_
-            change[min(tensor.last, count - 1) + 1] -= bytes_
+    here = [(tensor, bytes_) for tensor in tensors if (bytes_ := size(tensor))]
+    for tensor, bytes_ in here:
+        change = changes[tensor.category.value]
+        change[max(0, tensor.first)] += bytes_
+        change[min(tensor.last, count - 1) + 1] -= bytes_
     by_category = {name: _running(values, count) for name, values in changes.items()}
     for name, values in extra.items():
         given = tuple(values) or (0,) * count
@@ -56,7 +55,7 @@ def liveness(
         by_category[name] = tuple(a + b for a, b in zip(present, given, strict=True))
     totals = tuple(map(sum, zip(*by_category.values(), strict=True))) if by_category else (0,) * count
     peak = max(range(count), key=totals.__getitem__)
-    live = [(tensor, size(tensor)) for tensor in tensors if tensor.first <= peak <= tensor.last and size(tensor)]
+    live = [(tensor, bytes_) for tensor, bytes_ in here if tensor.first <= peak <= tensor.last]
     live.sort(key=lambda pair: -pair[1])
     return Liveness(totals=totals, by_category=by_category, peak=peak, live=tuple(live))
 

@@ -1,3 +1,5 @@
+import gc
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -55,3 +57,16 @@ def test_torch_is_as_before_afterwards(subject_of):
     before = torch.backends.cudnn.is_acceptable
     captured_for(subject_of(), "card")
     assert torch.backends.cudnn.is_acceptable is before
+
+
+def test_python_does_not_look_for_garbage_during_a_capture(subject_of):
+    seen = []
+
+    class Looking(nn.Linear):
+        def forward(self, x):
+            seen.append(gc.isenabled())
+            return super().forward(x).sum()
+
+    captured_for(subject_of(Looking(4, 4), [torch.zeros(2, 4)]), "ipu")
+    assert seen == [False]
+    assert gc.isenabled()

@@ -1,3 +1,4 @@
+import time
 from dataclasses import replace
 
 import pytest
@@ -103,3 +104,13 @@ def test_the_longest_chain_of_equal_blocks_is_recomputed(chain):
 
 def test_accumulation_is_an_option(subject_of):
     assert with_accumulation(subject_of(), 8).execution.batching.gradient_accumulation == 8
+
+
+def test_only_processor_time_counts(subject_of, monkeypatch):
+    model, subject = device_model("bow"), subject_of()
+    base = predicted(traced(subject, model), model)
+    moments = iter(range(0, 10_000, 1000))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(moments))
+    changes, left_out = priced_changes(subject, base, seconds=100.0, captures=False)
+    assert changes
+    assert not left_out
