@@ -38,7 +38,7 @@ _PILOTAGE = Wording(
     device_iterations="pilotage.training(..., device_iterations={})",
     loading="DataLoader(..., num_workers=4), read ahead by pilotage.batches(loader, step)",
     replicas="pilotage.training(..., replicas={})",
-    stages="pilotage.enter_stage in forward, where `pilotage predict --split {}` says",
+    stages="the calls of pilotage.enter_stage that `pilotage predict --split {}` prints",
     activations="pilotage.training(..., locations={{'activations': 0}})",
     optimizer="pilotage.training(..., locations={{'optimizer': 0}})",
     recomputation="pilotage.keep_for_backward(x) after each {}",

@@ -195,3 +195,15 @@ def test_all_views_are_printed(chromium, pages):
     assert page.run("document.querySelectorAll('#panel-operations .row').length") == 150
     assert page.run("document.querySelector('.tabs').getClientRects().length") == 0
     page.close()
+
+
+def test_a_narrow_screen_shows_every_column_of_what_to_change(chromium, pages):
+    page = chromium.open(pages["one"], width=390, height=800)
+    hidden = page.run(
+        "[...document.querySelectorAll('#panel-summary .scroll')].filter((each) => each.scrollWidth > each.clientWidth)"
+        ".map((each) => each.getAttribute('aria-label'))"
+    )
+    labels = page.run("[...document.querySelectorAll('#panel-summary .stacked td')].map((each) => each.dataset.label)")
+    page.close()
+    assert hidden == []
+    assert {"Fits", "Peak", "Update", "Throughput"} <= set(labels)

@@ -33,11 +33,17 @@ function cell(content, isNumber) {
 }
 
 // A table from rows of cells; the columns say which are numbers.
-function table(caption, columns, rows) {
+// A stacked table shows each row as a block on narrow screens, with the names of the columns beside the values.
+function table(caption, columns, rows, stacked) {
   const head = columns.map((column) => element("th", { scope: "col", class: column.number ? "number" : null }, column.label));
   return element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
-    element("table", {}, element("caption", { class: "unseen" }, caption), element("thead", {}, element("tr", {}, head)),
-      element("tbody", {}, rows.map((row) => Array.isArray(row) ? element("tr", {}, row.map((each, place) => cell(each, columns[place].number))) : row))));
+    element("table", { class: stacked ? "stacked" : null }, element("caption", { class: "unseen" }, caption), element("thead", {}, element("tr", {}, head)),
+      element("tbody", {}, rows.map((row) => labelled(Array.isArray(row) ? element("tr", {}, row.map((each, place) => cell(each, columns[place].number))) : row, columns)))));
+}
+
+function labelled(row, columns) {
+  [...row.children].forEach((each, place) => { if (columns[place]) each.dataset.label = columns[place].label; });
+  return row;
 }
 
 function sourceLine(source) {

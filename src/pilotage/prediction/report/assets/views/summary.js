@@ -53,7 +53,7 @@ function deviceTable(pane) {
     cell(element("button", { type: "button", class: "link", on: { click: () => pane.choose(place) }, "aria-pressed": device === pane.device ? "true" : "false" }, device.title)),
     cell(fitBadge(device.fits)), cell(device.peak_bytes ? bytesText(device.peak_bytes.value) : UNKNOWN, true), cell(bytesText(device.margin_bytes), true),
     cell(device.time ? secondsText(device.time.update_seconds.value) : UNKNOWN, true), cell(device.time ? rateText(device.time.throughput.value, device.time.unit) : UNKNOWN, true)));
-  return card("Devices", table("Devices", columns, rows));
+  return card("Devices", table("Devices", columns, rows, true));
 }
 
 function fitBadge(fits) {
@@ -90,7 +90,7 @@ function changesCard(device) {
   const rows = [...device.changes].sort(order).map((each) => [element("div", {}, element("strong", {}, each.option), element("div", { class: "how" }, each.how)), fitBadge(each.fits),
     compared(bytesText(each.peak_bytes), peak, each.peak_bytes, (change) => change < 0), compared(secondsText(each.update_seconds), seconds, each.update_seconds, (change) => change < 0),
     compared(rateText(each.throughput), rate, each.throughput, (change) => change > 0)]);
-  const result = card("What to change", table("What to change, each predicted", columns, rows), note("Each line was predicted by itself; effects do not simply add up."));
+  const result = card("What to change", table("What to change, each predicted", columns, rows, true), note("Each line was predicted by itself; effects do not simply add up."));
   result.classList.add("long");
   return result;
 }
