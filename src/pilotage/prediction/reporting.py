@@ -16,6 +16,7 @@ from pilotage.prediction.describing.device import described
 from pilotage.prediction.devices.model import DeviceModel, Kind
 from pilotage.prediction.document import Change, Device, ProgramSummary, Report
 from pilotage.prediction.prediction import Prediction, Traced, predicted, traced, traced_program
+from pilotage.prediction.screen import NOT_PRICED
 from pilotage.prediction.subject import Subject
 from pilotage.program.program import Program
 from pilotage.torch_private import FakeTensorMode
@@ -90,8 +91,8 @@ def _device(
         changes, left_out = priced_changes(what, prediction, seconds, captures=captures)
     device = described(prediction, changes)
     added = [*notes]
-    if left_out:
-        added.append(f"Not priced, for lack of time or because the module does not run so: {', '.join(left_out)}.")
+    if left_out and seconds:
+        added.append(f"{NOT_PRICED}{', '.join(left_out)}.")
     return prediction, replace(device, assumptions=(*device.assumptions, *added))
 
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from pilotage.prediction.document import Change, Device, Report
 
-__all__ = ["bytes_text", "lines_of", "seconds_text", "show"]
+__all__ = ["NOT_PRICED", "bytes_text", "lines_of", "seconds_text", "show"]
+
+NOT_PRICED = "Not priced, for lack of time or because the module does not run so: "
+"""What the note about changes that were left out begins with."""
 
 Line = tuple[str, str]
 """A text and its style: good, bad, strong, faint or nothing."""
@@ -123,6 +126,9 @@ def _changes(device: Device) -> Iterator[Line]:
             f"{(change.throughput or 0.0) / before - 1:>+6.0%} throughput{fits}  {change.how}",
             "" if change.fits else "faint",
         )
+    for note in device.assumptions:
+        if note.startswith(NOT_PRICED):
+            yield f"    {note}", "faint"
 
 
 def _order(change: Change, before: float) -> tuple[bool, float]:

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 from pilotage.prediction.devices import device_model
 from pilotage.prediction.document import Change
 from pilotage.prediction.reporting import report_of
-from pilotage.prediction.screen import bytes_text, lines_of, seconds_text
+from pilotage.prediction.screen import NOT_PRICED, bytes_text, lines_of, seconds_text
 
 
 def test_a_report_fits_on_a_screen_and_says_what_counts(subject_of):
@@ -14,8 +16,6 @@ def test_a_report_fits_on_a_screen_and_says_what_counts(subject_of):
 
 
 def test_changes_stand_in_the_order_of_what_they_gain(subject_of):
-    from dataclasses import replace
-
     report = report_of(subject_of(), [device_model("bow")], seconds_for_changes=0.0)
     base = report.devices[0].time.throughput.value
     changes = (
@@ -26,6 +26,15 @@ def test_changes_stand_in_the_order_of_what_they_gain(subject_of):
     report = replace(report, devices=(replace(report.devices[0], changes=changes),))
     lines = [text.split()[0] for text, _ in lines_of(report)[-3:]]
     assert lines == ["faster", "slower", "too"]
+
+
+def test_changes_that_were_left_out_are_named(subject_of):
+    report = report_of(subject_of(), [device_model("bow")], seconds_for_changes=1e-9)
+    device = replace(report.devices[0], changes=(Change(option="other", how="x", peak_bytes=1, fits=True),))
+    text, style = lines_of(replace(report, devices=(device,)))[-1]
+    assert "micro-batch 4" in text
+    assert text.strip().startswith(NOT_PRICED)
+    assert style == "faint"
 
 
 def test_numbers_are_for_people():

@@ -41,7 +41,7 @@ def _by_time(prediction: Prediction) -> list[tuple[float, Expensive]]:
 
 def _by_memory(prediction: Prediction) -> list[tuple[float, Expensive]]:
     live = prediction.needs.fullest.live
-    whole = live.peak_bytes or 1
+    whole = prediction.peak_bytes or 1
     sizes: dict[tuple[str, str | None], int] = defaultdict(int)
     for tensor, size in live.live:
         sizes[tensor.category.value, None if tensor.is_stored else tensor.line] += size
@@ -89,10 +89,10 @@ def insights_of(prediction: Prediction) -> tuple[str, ...]:
         if share > 0.2:
             found.append(f"{share:.0%} {sentence}.")
     at_peak = prediction.needs.fullest.live.at_peak()
-    total = sum(at_peak.values()) or 1
+    total = prediction.peak_bytes or 1
     category = max(at_peak, key=at_peak.__getitem__, default="")
     if category:
-        found.append(f"At the peak, {at_peak[category] / total:.0%} of the memory are {category}.")
+        found.append(f"At the peak, {at_peak[category] / total:.0%} of the memory is for {category}.")
     return tuple(found)
 
 

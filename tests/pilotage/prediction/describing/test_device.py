@@ -24,3 +24,10 @@ def test_what_stands_out_is_said(chain_prediction):
     insights = described(chain_prediction("bow")).insights
     assert any("calls and copies" in each for each in insights)
     assert insights[-1].startswith("At the peak, ")
+
+
+def test_shares_are_those_of_the_whole_peak(chain_prediction):
+    device = described(chain_prediction("bow"))
+    largest = max(device.memory.by_category, key=device.memory.by_category.__getitem__)
+    share = device.memory.by_category[largest] / device.peak_bytes.value
+    assert device.insights[-1] == f"At the peak, {share:.0%} of the memory is for {largest}."
