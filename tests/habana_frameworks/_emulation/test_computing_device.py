@@ -68,6 +68,40 @@ def test_a_delayed_device_is_registered_when_a_part_of_the_bridge_is_used(alone)
     alone(program)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["accelerate", "transformers"])
+def test_a_library_that_looks_for_a_gaudi_finds_none_until_somebody_asks_for_it(alone, tmp_path, library):
+    # The lines of accelerate's is_hpu_available() and transformers' is_torch_hpu_available().
+    (tmp_path / library).mkdir()
+    (tmp_path / library / "__init__.py").write_text(
+        "import importlib.util\n\nimport torch\n\n\ndef is_hpu_available():\n"
+        "    assert importlib.util.find_spec('habana_frameworks.torch') is not None\n"
+        "    import habana_frameworks.torch\n"
+        "    import habana_frameworks.torch.distributed.hccl as hccl\n"
+        "    return hasattr(torch, 'hpu') and torch.hpu.is_available()\n"
+    )
+
+    def program():
+        import importlib
+        import os
+        import sys
+
+        import torch
+
+        sys.path.insert(0, os.environ["FOLDER"])
+        look = importlib.import_module(os.environ["LIBRARY"]).is_hpu_available
+        asked_for = os.environ["PILOTAGE_HPU_ON"] == "cpu"
+        assert look() is asked_for
+        torch.ones(1, requires_grad=True).sum()
+        import habana_frameworks.torch.core  # noqa: F401
+
+        assert look()
+        assert torch.ones(2, device="hpu").sum().item() == 2
+
+    for choice in ("", "cpu"):
+        alone(program, FOLDER=str(tmp_path), LIBRARY=library, PILOTAGE_HPU_ON=choice)
+
+
 @pytest.mark.parametrize(
     ("environment", "card"), [({}, 0), ({"LOCAL_RANK": "1"}, 1), ({"ID": "3", "LOCAL_RANK": "1"}, 1), ({"ID": "9"}, 1)]
 )

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import torch
 
 _CHOICE = "PILOTAGE_HPU_ON"
 _CHOICES = ("cpu", "cuda", "off")
 _RANDOM = "PILOTAGE_HPU_RANDOM"
+_LOOKING = ("accelerate", "transformers")
+"""Libraries that import the bridge to see whether there is a Gaudi, and train on it if there is."""
+_IMPORTING = ("importlib", "habana_frameworks")
 
 
 def is_asked_for() -> bool:
-    """Whether to register the device on import; beside a CUDA card only if PILOTAGE_HPU_ON is set."""
+    """Whether to register the device on import.
+
+    If PILOTAGE_HPU_ON is not set, neither beside a CUDA card nor for a library that only looks for a Gaudi.
+    """
     choice = os.environ.get(_CHOICE)
-    return choice != "off" if choice else not torch.cuda.is_available()
+    return choice != "off" if choice else not (torch.cuda.is_available() or _importing_package() in _LOOKING)
+
+
+def _importing_package() -> str:
+    """The package of the code whose import statement has led here."""
+    frame = sys._getframe()
+    while frame.f_back and _package(frame.f_globals) in _IMPORTING:
+        frame = frame.f_back
+    return _package(frame.f_globals)
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
 
 
 def is_cuda() -> bool:

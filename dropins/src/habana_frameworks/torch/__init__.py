@@ -1,7 +1,8 @@
 """Habana's bridge to PyTorch, without the card. Importing it, or anything in it, registers the device ``hpu``.
 
-Beside a CUDA card, importing only this package does nothing yet: other libraries do that to check for a Gaudi, and
-torch supports one accelerator per process. The device is registered when a part of the package is used.
+Two imports of only this package do nothing yet: beside a CUDA card, because torch supports one accelerator per process,
+and by a library that looks for a Gaudi, because it would train on it unasked. The device is registered when a part of
+the package is used.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from types import ModuleType
 from habana_frameworks import _needs_torch as _needs_torch
 from habana_frameworks import autoload
 from habana_frameworks._emulation import computing_device
-from habana_frameworks._emulation.building import CannotBuildError
-from habana_frameworks._emulation.library import library
 from pilotage.engine import Warned, log_event
 
 is_torch_fork = False
@@ -39,6 +38,9 @@ def __getattr__(name: str) -> object:
 
 def _can_be_built() -> bool:
     """Whether the emulated device can be built; libraries that only look for a Gaudi must not fail if it cannot."""
+    from habana_frameworks._emulation.building import CannotBuildError
+    from habana_frameworks._emulation.library import library
+
     try:
         library()
     except CannotBuildError as error:
