@@ -24,7 +24,6 @@ def run_section(tmp_path, monkeypatch):
     """Runs the names that all examples use, then those of a section, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
-    monkeypatch.setenv("PILOTAGE_HPU_ON", "off")
 
     def run(section: str, *libraries: str) -> dict[str, object]:
         for library in libraries:

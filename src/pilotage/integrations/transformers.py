@@ -66,6 +66,9 @@ class ProgramSteps(_Base):  # type: ignore[misc]
         finally:
             self.args.max_grad_norm = self._max_norm
 
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Any = None) -> None:
+        """Log no norm: without gradients on the host, Hugging Face's own would be 0."""
+
     def _refuse_settings(self) -> None:
         arguments = self.args
         reasons = {

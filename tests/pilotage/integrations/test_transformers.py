@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(autouse=True)
 def on_the_processor(monkeypatch):
     monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
-    # transformers would find the emulated Gaudi of the drop-ins, and choose it.
-    monkeypatch.setenv("PILOTAGE_HPU_ON", "off")
 
 
 def gpt2():
@@ -112,7 +110,7 @@ def trained(kind, folder, **options):
     return model, trainer
 
 
-def test_the_trainer_trains_as_that_of_transformers(tmp_path):
+def test_the_trainer_trains_as_that_of_transformers(tmp_path, capfd):
     from pilotage.integrations.transformers import Trainer
 
     expected, theirs = trained(transformers.Trainer, tmp_path / "theirs")
@@ -122,7 +120,14 @@ def test_the_trainer_trains_as_that_of_transformers(tmp_path):
         torch.testing.assert_close(tensor, expected.state_dict()[name], rtol=1e-4, atol=1e-5)
     losses = [[entry["loss"] for entry in each.state.log_history if "loss" in entry] for each in (theirs, mine)]
     assert losses[1] == pytest.approx(losses[0], abs=1e-3)
+    assert not any("grad_norm" in entry for entry in mine.state.log_history)  # there are no gradients on the host
+    assert "has no effect" not in capfd.readouterr().err
     assert mine.evaluate()["eval_loss"] == pytest.approx(theirs.evaluate()["eval_loss"], abs=1e-3)
+
+
+def test_the_emulated_gaudi_of_the_drop_ins_is_not_chosen_unasked(tmp_path):
+    pytest.importorskip("habana_frameworks")
+    assert arguments(tmp_path, use_cpu=False).device.type != "hpu"
 
 
 @pytest.mark.parametrize(
