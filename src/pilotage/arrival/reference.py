@@ -146,7 +146,8 @@ class Reference:
         with search_by(self.loss_rule, self.parsers) as search, _watched(limits):
             positional, named = unflatten(self.arguments, inputs)
             # Forward may take long. What it leaves half done is a copy, and what surrounds it is put back.
-            with self._casting(), running_forward(), INTERRUPTS.open():
+            # Parts that torch.compile has wrapped would be compiled first, for minutes.
+            with self._casting(), running_forward(), INTERRUPTS.open(), torch.compiler.set_stance("force_eager"):
                 value = module(*positional, **named)
         tensors, _ = flatten(value, self.parsers)
         outputs = [tensor.detach().clone() for tensor in tensors]

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import pilotage
 from pilotage.arrival.module_copy import Skeleton
 from pilotage.arrival.reference import Reference, Start, combined
+from pilotage.events import Checked
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.optim.reading import read_optimizer
 from pilotage.options.batching import Batching
@@ -115,3 +117,16 @@ def test_outputs_are_combined_by_the_output_mode(mode, expected):
     first, constant = combined(outputs, mode, 2, [1])
     assert first.tolist() == expected
     assert constant.tolist() == [7]
+
+
+def test_what_torch_compile_has_wrapped_is_compared_without_being_compiled(monkeypatch):
+    monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
+
+    def compiler(graph, inputs):
+        raise AssertionError("compiled")
+
+    layer = torch.compile(nn.Linear(3, 2), backend=compiler)
+    optimizer, events = torch.optim.SGD(layer.parameters(), lr=0.1), []
+    step = pilotage.training(layer, optimizer, loss=nn.MSELoss(), check="first", listeners=[events.append])
+    step(torch.ones(4, 3), torch.zeros(4, 2))
+    assert [event.agrees for event in events if isinstance(event, Checked)] == [True]
