@@ -85,7 +85,9 @@ def engine_table() -> Iterator[str]:
     yield "## The engine\n\n| variable | value | default | meaning |\n|---|---|---|---|"
     for each in VARIABLES:
         by_poprun = " Set by poprun." if each.is_internal else ""
-        yield f"| `{each.name}` | {each.type} | {each.default} | {each.meaning}{by_poprun} |"
+        # A path may be broken between its parts: one that is not makes the table wider than the page.
+        default = each.default.replace("/", "/<wbr>")
+        yield f"| `{each.name}` | {each.type} | {default} | {each.meaning}{by_poprun} |"
     yield f"\nPilotage also reads {', '.join(f'`{name}`' for name in STANDARD)}, with their usual meanings.\n"
 
 
