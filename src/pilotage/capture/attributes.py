@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import SimpleNamespace
@@ -102,6 +102,18 @@ class _Contents:
                 yield current
                 waiting.extend(current._inner)
 
+    def difference(self, now: Any) -> tuple[str, Any, Any] | None:
+        """The only entry of an object or dictionary that has changed, and its values; None for other changes."""
+        then, after = self._copy, _table(self.container)
+        if now is not self.container or not isinstance(then, dict):
+            return None
+        changed = [key for key in {**then, **after} if not _same(then.get(key, _MISSING), after.get(key, _MISSING))]
+        if len(changed) != 1:
+            return None
+        (key,) = changed
+        entry = f"[{key!r}]" if isinstance(self.container, dict) else f".{key}"
+        return entry, then.get(key, _MISSING), after.get(key, _MISSING)
+
     def same_as(self, other: Any) -> bool:
         return other is self.container and all(contents._is_unchanged() for contents in self.everything())
 
@@ -146,7 +158,7 @@ class AttributeWatch:
             for name in after.keys() - before.keys() if is_torchs(part) else {**before, **after}:
                 old, new = before.get(name, _MISSING), after.get(name, _MISSING)
                 if not _same(old, new):
-                    found.append(Change(part, path, name, old, new, f"from {_short(old)} to {_short(new)}"))
+                    found.append(Change(part, path, name, old, new, _described(old, new)))
         return found
 
     def tensors_changed_in_place(self) -> list[Change]:
@@ -163,6 +175,11 @@ class AttributeWatch:
             "forward writes into a tensor that is not an input, a parameter or a buffer: the captured program would do "
             f"this only once. Make it a buffer of the module.{called_from()}"
         )
+
+
+def once_each(changes: Iterable[Change]) -> list[Change]:
+    """The changes, an object that several attributes hold only once."""
+    return list({id(each.after if isinstance(each.before, _Contents) else each): each for each in changes}.values())
 
 
 def lost_state(change: Change, where: str = "") -> CaptureError:
@@ -247,8 +264,14 @@ def _same(old: Any, new: Any) -> bool:
         return False
 
 
+def _described(old: Any, new: Any) -> str:
+    inner = old.difference(new) if isinstance(old, _Contents) else None
+    entry, before, after = inner or ("", old, new)
+    return f"{entry and f'at {entry} '}from {_short(before)} to {_short(after)}"
+
+
 def _short(value: Any) -> str:
     if isinstance(value, Tensor):
         return "a tensor"
-    text = "nothing" if value is _MISSING else repr(value)
+    text = "nothing" if value is _MISSING else " ".join(repr(value).split())
     return text if len(text) <= 40 else text[:37] + "..."

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule
 
-from pilotage.capture.attributes import AttributeWatch, Change, frozen_value, lost_state
+from pilotage.capture.attributes import AttributeWatch, Change, frozen_value, lost_state, once_each
 from pilotage.capture.functions.function_mode import StaticCalls, compiled_functions_inlined
 from pilotage.capture.functions.randomness import HostDraws, RandomDraws, undisturbed_generators
 from pilotage.capture.functions.refusals import shape_refusal, value_refusal
@@ -178,7 +178,7 @@ class _Recording:
         output.args = (results[:kept],)
         changes = [change for change in (*self._changes, *in_place) if not any(change is each for each in same)]
         outside = (_WRITTEN_ONCE,) if self._host is not None and self._host.any and not in_place else ()
-        return (*dict.fromkeys(map(frozen_value, changes)), *outside)
+        return (*dict.fromkeys(map(frozen_value, once_each(changes))), *outside)
 
 
 def _is_converted(node: object, before: Tensor) -> bool:

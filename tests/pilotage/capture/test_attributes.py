@@ -189,6 +189,15 @@ def test_a_counter_in_a_user_object_is_reported(warned):
     assert "'state'" in warned.messages[0]
 
 
+def test_one_entry_of_a_shared_object_is_reported_once_and_by_its_name(warned):
+    # As Hugging Face's models do: every part has the same configuration, and forward notes the kind of problem in it.
+    shared = Holder(kind=None, text="long " * 20)
+    module = module_with(lambda self, x: setattr(self.config, "kind", "labels"), config=shared, again=shared)
+    train(module, warned, steps=2)
+    assert len(warned.messages) == 1
+    assert "at .kind from None to 'labels'" in warned.messages[0]
+
+
 def test_a_branch_on_a_counter_is_fixed_with_a_warning(warned):
     def touch(self, x):
         self.calls += 1
