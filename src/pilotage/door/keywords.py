@@ -1,4 +1,4 @@
-"""Answers a misspelt keyword argument with the one that was probably meant."""
+"""Answers arguments that a function does not take with those that were probably meant."""
 
 from __future__ import annotations
 
@@ -31,9 +31,14 @@ _Result = TypeVar("_Result")
 
 
 def suggesting(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """The same function, which refuses an unknown keyword argument with the closest known one and a list of all."""
+    """The same function, which refuses an unknown keyword argument with the closest known one and a list of all.
+
+    What is given by its position although it has to be named is answered with its name.
+    """
     parameters = inspect.signature(function).parameters
     known = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY]
+
+    unnamed = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
 
     @functools.wraps(function)
     def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -45,6 +50,11 @@ def suggesting(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, 
                     f"{function.__name__}() got an unexpected keyword argument {name!r}.{hint} "
                     f"The arguments are: {', '.join(known)}."
                 )
+        if len(args) > len(unnamed):
+            raise TypeError(
+                f"{function.__name__}() takes {' and '.join(unnamed)} by position, and all other arguments by name, "
+                f"such as {known[len(unnamed)]}=."
+            )
         return function(*args, **kwargs)
 
     return checked

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pilotage.distributed.peers import peers_here
 from pilotage.distributed.pipeline_group import pipeline_group_here
+from pilotage.door.arguments import require_loss, require_module, require_optimizer
 from pilotage.door.caches import without_caches
 from pilotage.door.compiled_model import CompiledModel
 from pilotage.door.keywords import suggesting
@@ -163,6 +164,9 @@ def training(
         shapes=shapes,
         name=name,
     )
+    require_module(module)
+    require_optimizer(optimizer)
+    require_loss(loss)
     max_norm, max_value = clipping(clip_grad_norm, clip_grad_value)
     refinements = Refinements(max_gradient_norm=max_norm, max_gradient_value=max_value, own_steps=True)
     whole = module if loss is None else WithLoss(module, loss)
@@ -242,6 +246,7 @@ def inference(
         shapes=shapes,
         name=name,
     )
+    require_module(module)
     executor = ShapedExecutor(
         module,
         execution=settings,

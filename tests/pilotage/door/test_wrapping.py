@@ -16,7 +16,7 @@ from torch import nn
 
 import pilotage
 from pilotage.door import WithLoss
-from pilotage.errors import LossError, LostModelError, OptionError
+from pilotage.errors import LossError, LostModelError, MissingArgumentError, OptionError
 from pilotage.options.batching import Batching
 from pilotage.options.choices import Recomputation
 from pilotage.options.execution import Execution
@@ -126,6 +126,40 @@ def test_several_inputs_come_before_the_target():
     output, loss = WithLoss(bilinear, nn.functional.mse_loss)(torch.ones(5, 2), torch.ones(5, 3), torch.zeros(5, 4))
     assert output.shape == (5, 4)
     assert loss.shape == ()
+
+
+class Masked(nn.Linear):
+    def forward(self, inputs, mask=None):
+        return super().forward(inputs if mask is None else inputs * mask)
+
+
+def test_inputs_with_a_name_go_to_the_model(twins, assert_same_state):
+    mine, theirs = twins(lambda: Masked(3, 2))
+    loss, mask = nn.MSELoss(), torch.tensor([1.0, 0.0, 0.5])
+    pilotage.training(mine, torch.optim.SGD(mine.parameters(), lr=0.1), loss=loss)(
+        torch.ones(4, 3), torch.zeros(4, 2), mask=mask
+    )
+    optimizer = torch.optim.SGD(theirs.parameters(), lr=0.1)
+    loss(theirs(torch.ones(4, 3), mask=mask), torch.zeros(4, 2)).backward()
+    optimizer.step()
+    assert_same_state(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [((torch.ones(4, 3),), {}), (([torch.ones(4, 3), torch.zeros(4, 2)],), {}), ((), {"inputs": torch.ones(4, 3)})],
+)
+def test_a_call_without_its_target_says_how_to_call(given, named):
+    module = Masked(3, 2)
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), loss=nn.MSELoss())
+    with pytest.raises(MissingArgumentError, match=r"then the target: step\(inputs, target\)"):
+        step(*given, **named)
+
+
+def test_options_given_by_position_are_answered_with_a_name():
+    module = nn.Linear(3, 2)
+    with pytest.raises(TypeError, match=r"takes module and optimizer by position.*such as loss="):
+        pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.1), nn.MSELoss())
 
 
 def test_an_optimizer_of_another_module_is_refused():
