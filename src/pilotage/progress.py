@@ -83,7 +83,8 @@ def progress_bar(
     bar = _bar_type()
     if bar is None:
         return _NoBar(items or ())
-    settings |= {"total": total, "desc": description, "unit": unit}
+    # tqdm's own word for the description is taken too.
+    settings = {"desc": description, **settings, "total": total, "unit": unit}
     if has_display():
         return cast(Bar[Any], bar(items, dynamic_ncols=True, **settings))
     # At position 0 a bar inside of another one moves no cursor.

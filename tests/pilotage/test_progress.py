@@ -31,6 +31,11 @@ def test_a_log_gets_the_last_line_only_if_the_work_is_short(capsys):
     assert re.fullmatch(r"epoch 1/5: 100%\|█+\| 3/3 \[.*step/s\]\n", capsys.readouterr().err)
 
 
+def test_the_description_may_have_the_name_that_tqdm_gives_it(capsys):
+    list(progress_bar(range(3), desc="epoch 1/5"))
+    assert capsys.readouterr().err.startswith("epoch 1/5: 100%|")
+
+
 def test_a_log_gets_a_line_each_time_the_interval_has_passed(capsys, monkeypatch):
     now = 1000.0
     monkeypatch.setattr("pilotage.progress.time.monotonic", lambda: now)
