@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from torch._dynamo.backends.common import aot_autograd as aot_autograd
     from torch._dynamo.compiled_autograd import _enable as _enable_compiled_autograd
     from torch._inductor import lowering as lowering
-    from torch._inductor.async_compile import AsyncCompile as AsyncCompile
-    from torch._inductor.codecache import CppPythonBindingsCodeCache as CppPythonBindingsCodeCache
     from torch._inductor.compile_fx import compile_fx as compile_fx
     from torch._inductor.compile_fx import compile_fx_inner as compile_fx_inner
     from torch._inductor.decomposition import decompositions as decompositions
@@ -49,7 +47,9 @@ if TYPE_CHECKING:
     from torch._inductor.runtime.cache_dir_utils import triton_cache_dir as triton_cache_dir
     from torch.utils._sympy.functions import FloorDiv as FloorDiv
 
+    AsyncCompile: Any
     compiled_autograd = _enable_compiled_autograd
+    CppPythonBindingsCodeCache: Any
     dynamo_config = torch._dynamo.config
     cpu_vec_isa = torch._inductor.cpu_vec_isa
     inductor_codecache = torch._inductor.codecache

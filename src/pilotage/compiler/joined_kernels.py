@@ -64,7 +64,7 @@ def _compiled(kernels: Sequence[Pending], submit: Callable[..., Any]) -> list[Ca
 
     if not kernels:
         return []
-    count = max(1, min(inductor_config.compile_threads, len(kernels)))
+    count = max(1, min(inductor_config.compile_threads or 1, len(kernels)))
     # With one thread nothing may be submitted: it would run at once, and wait for a lock that the caller holds.
     how = {"submit_fn": submit} if count > 1 else {}
     begun = [_libraries().load_async(joined(kernels[number::count]), "cpu", **how) for number in range(count)]
@@ -104,7 +104,7 @@ def _libraries() -> Any:
     """Inductor's compilation of kernels, which returns the library's file instead of loading it."""
     from pilotage.torch_private import CppPythonBindingsCodeCache
 
-    class Libraries(CppPythonBindingsCodeCache):  # type: ignore[misc, unused-ignore]
+    class Libraries(CppPythonBindingsCodeCache):  # type: ignore[misc]
         cache: dict[str, Callable[[], Any]] = {}  # noqa: RUF012
 
         @classmethod
