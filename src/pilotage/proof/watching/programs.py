@@ -157,7 +157,8 @@ class ProgramWatch:
             watch = self._watch
             if not watch.initial:
                 watch.before_update(lambda: _parameters(own.executor, own.executor.session))
-            if batch and streams.shared and own.executor.session.captured.draws_random_numbers:
+            # Without a loader, the numbers go on from where the script has drawn its batch, as in eager code.
+            if batch and own.loads and streams.shared and own.executor.session.captured.draws_random_numbers:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)
             if batch:
@@ -191,6 +192,8 @@ class ProgramWatch:
         watch.pending.batches = _share_of(own.loads, own.updates - 1, share)
         if own.loads:
             watch.pending.loader = own.loads[-1].loader
+        else:
+            reseed(watch.settings.seed, watch.updates + 1, 0)
         watch.pending.exchanges += executor.peers is not None
         if session.state is not None and executor.pipeline_group is None:
             watch.weights = lambda: _parameters(executor, session)
