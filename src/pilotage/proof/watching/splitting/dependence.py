@@ -67,18 +67,37 @@ def _normalising_weights(module: nn.Module | None) -> frozenset[int]:
 
 
 def _inputs_of(operations: list[Operation], held: frozenset[int]) -> Iterator[Tensor]:
-    """What a forward pass without a loader was given, or has made in between."""
+    """What a forward pass without a loader was given, or has made in between.
+
+    Samples that are picked from a data set by their numbers are given; the data set is not.
+    """
     produced = {id(value) for each in operations for value in tensors_of(each.results)}
+    numbers = {id(value) for each in operations if _picks(each) for value in tensors_of(each.args[1:])}
     for each in operations:
         given = tensors_of((each.args, each.kwargs))
+        if all(id(value) in numbers for value in tensors_of(each.results)) and given:
+            continue  # The order of an epoch, from which the numbers of a batch are taken.
+        if _picks(each) and id(each.args[0]) not in produced and not each.args[0].requires_grad:
+            yield from tensors_of(each.results)
+            continue
         for value in given or tensors_of(each.results):
             if not given or (id(value) not in produced and not value.requires_grad and value.data_ptr() not in held):
                 yield value
 
 
+def _picks(operation: Operation) -> bool:
+    """Whether an operation takes rows of a tensor by their numbers."""
+    if operation.name == "index_select":
+        return operation.args[1] == 0
+    if operation.name != "index" or len(operation.args[1]) != 1:
+        return False
+    (numbers,) = operation.args[1]
+    return numbers is not None and numbers.dtype is not torch.bool
+
+
 def _likely_rows(operations: list[Operation], given: list[Tensor]) -> list[Tensor]:
     """Which inputs of a script without a loader are its batch: those from outside, or the larger ones that it makes."""
-    made = {id(value) for each in operations for value in tensors_of(each.results)}
+    made = {id(value) for each in operations if not _picks(each) for value in tensors_of(each.results)}
     outside = [value for value in given if id(value) not in made]
     return outside or [value for value in given if value.dim() > 1] or given
 

@@ -277,3 +277,16 @@ def test_the_types_of_products_are_counted():
     with ForwardRecord() as record, torch.autocast("cpu", torch.bfloat16):
         model(torch.randn(2, 4))
     assert computed_types(record.operations) == {"bfloat16": 2}
+
+
+@pytest.mark.parametrize(("over", "expected"), [(1, None), (0, "_log_softmax")])
+def test_a_batch_picked_from_a_data_set_by_numbers_is_looked_at_and_not_the_data_set(over, expected):
+    torch.manual_seed(0)
+    model, data, labels = nn.Linear(6, 3), torch.randn(40, 6), torch.arange(40) % 3
+    order = torch.randperm(40)
+    with ForwardRecord() as record:
+        numbers = order[10:18]
+        scores = functional.log_softmax(model(data[numbers]), dim=over)
+        loss = functional.nll_loss(scores, labels[numbers])
+    found = first_dependence(record.operations, [], loss, model)
+    assert (found and found[1]) == expected
