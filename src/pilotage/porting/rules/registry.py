@@ -26,6 +26,7 @@ from pilotage.porting.rules.program import (
 )
 from pilotage.porting.rules.refusals import (
     backward_not_reached,
+    changing_shape,
     changing_value,
     data_dependent,
     gradient_hooks,
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     loss_from_elsewhere.RULE,
     loss_from_item.RULE,
     changing_value.RULE,
+    changing_shape.RULE,
     data_dependent.RULE,
     manual_gradients.RULE,
     gradient_hooks.RULE,

@@ -6,7 +6,7 @@ import ast
 
 from pilotage.porting.analysis.code.flow import path_of
 from pilotage.porting.analysis.code.origins import origins
-from pilotage.porting.analysis.code.scopes import Scope
+from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.insertion import after_statement, before_statement
 from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.plan import PlannedStep
@@ -19,17 +19,26 @@ from pilotage.porting.writing.dialect import POPTORCH
 __all__ = ["RULE"]
 
 NAME = "scheduler"
+_KEEPS_THE_RATE = (
+    *("StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "PolynomialLR"),
+    "ReduceLROnPlateau",
+)
+"""Schedules that begin with the optimizer's own learning rate; others change it as soon as they are made."""
 
 
 def apply(porting: Porting) -> None:
     """Send new values to the device after each change of them."""
     changes = [each for source in porting.project.sources for each in _changes(porting, source)]
-    if not changes:
+    made = [each for source in porting.project.sources for each in _beginnings(porting, source)]
+    if not changes and not made:
         return
     for planned in porting.plan.steps:
         known = _known_in(porting, planned)
+        after_wrapping = [
+            each for each in made if each[1] in known and _is_after_wrapping(porting, planned, *each[1:3])
+        ]
         late = False
-        for source, scope, statement, optimizer in changes:
+        for source, scope, statement, optimizer in [*changes, *after_wrapping]:
             if not _concerns(porting, source, optimizer, planned):
                 continue
             names = known.get(scope)
@@ -77,6 +86,48 @@ def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.
     ]
 
 
+def _beginnings(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt, ast.expr]]:
+    """The statements that make a schedule which changes the learning rate at once, as a warm-up does."""
+    found = []
+    for node in source.nodes:
+        if isinstance(node, ast.Call) and kind_of(porting.project, source, node) is Kind.SCHEDULER:
+            name = porting.project.names[source].calls(node) or ""
+            statement = source.statement(node)
+            if isinstance(statement, ast.Assign) and statement.value is node and not name.endswith(_KEEPS_THE_RATE):
+                scope = porting.project.scope_of(source, statement)
+                found.append((source, scope, _outermost(statement, source), node))
+    return found
+
+
+def _is_after_wrapping(porting: Porting, planned: PlannedStep, scope: Scope, statement: ast.stmt) -> bool:
+    """Whether the wrapped model is there already when a statement runs, as far as can be seen."""
+    source = scope.source
+    for site in porting.plan.site_of(planned):
+        if site.insertion.source is source and _holds(scope, site.insertion.offset):
+            return source.span(statement)[0] >= site.insertion.offset
+    function = planned.step.scope.node
+    return scope is planned.step.scope or (isinstance(function, Function) and _calls(scope, function.name))
+
+
+def _holds(scope: Scope, offset: int) -> bool:
+    """Whether a place is among the statements of a scope itself."""
+    inner = [node for node in ast.walk(scope.node) if isinstance(node, Function) and node is not scope.node]
+    if any(_is_inside(scope, node, offset) for node in inner):
+        return False
+    return not scope.is_function or _is_inside(scope, scope.node, offset)
+
+
+def _is_inside(scope: Scope, node: ast.AST, offset: int) -> bool:
+    start, end = scope.source.span(node)
+    # A statement that is added after the last one stands at the beginning of the next line.
+    return start < offset <= end + 1
+
+
+def _calls(scope: Scope, name: str) -> bool:
+    called = (node.func for node in ast.walk(scope.node) if isinstance(node, ast.Call))
+    return any(name == (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", None)) for func in called)
+
+
 def _is_groups(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "param_groups"
 
@@ -114,7 +165,8 @@ def _before_the_loop(porting: Porting, planned: PlannedStep) -> None:
 RULE = Rule(
     name=NAME,
     targets=POPTORCH,
-    what="A step of a schedule, and an assignment to param_groups, is followed by setOptimizer.",
+    what="A step of a schedule, an assignment to param_groups, and a schedule with a warm-up that is made after the "
+    "wrapped model, are followed by setOptimizer.",
     why="PopTorch reads the values of an optimizer only in setOptimizer; without it the schedule would have no effect.",
     example=Example(
         before=PLAIN_STEP

@@ -61,3 +61,60 @@ for epoch in range(3):
 {LOOP}    schedule.step()
 """
     assert "setOptimizer" not in ported(text)
+
+
+def test_a_warm_up_that_begins_after_the_model_was_wrapped_is_read():
+    text = f"""
+def train(model, optimizer, epoch):
+    schedule = None
+    if epoch == 0:
+        count = 5
+        schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=count)
+{LOOP}        if schedule is not None:
+            schedule.step()
+
+
+model = nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    train(model, optimizer, epoch)
+"""
+    wanted = "total_iters=count)\n        training_model.setOptimizer(optimizer)\n"
+    assert wanted in ported(text)
+    without = text.replace("LinearLR(optimizer, 0.1, total_iters=count)", "StepLR(optimizer, count)")
+    assert "StepLR(optimizer, count)\n    for" in ported(without)
+
+
+def test_a_warm_up_that_begins_before_the_model_is_wrapped_is_left_alone():
+    text = f"""
+model = nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=30)
+for epoch in range(3):
+{LOOP}        schedule.step()
+"""
+    assert ported(text).count("setOptimizer") == 1
+
+
+def test_a_trainer_that_makes_its_schedule_in_fit_sends_the_first_rate():
+    text = """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fit(self, loader):
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 0.1, total_steps=len(loader))
+        for batch in loader:
+            self.training_step(batch)
+
+    def training_step(self, batch):
+        x, y = batch
+        self.optimizer.zero_grad()
+        loss = F.mse_loss(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        self.schedule.step()
+"""
+    after = ported(text)
+    assert "total_steps=len(loader))\n        self.training_model.setOptimizer(self.optimizer)\n" in after
