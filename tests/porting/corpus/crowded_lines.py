@@ -43,5 +43,6 @@ for epoch in range(2):
         running += loss.item()
     print(f"{epoch}: {running / step:.4f}")
 wrapped.eval()
+if torch.cuda.is_available(): x, y = x.cuda(), y.cuda()
 with torch.no_grad():
     print((wrapped(x).argmax(1) == y).float().mean().item())
