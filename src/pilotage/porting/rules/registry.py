@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotage.errors import PortingError
 from pilotage.porting.rule import Rule
-from pilotage.porting.rules.devices import choices, cuda_calls, moves
+from pilotage.porting.rules.devices import branches, choices, cuda_calls, moves
 from pilotage.porting.rules.distributed import data_parallel, process_groups, samplers
 from pilotage.porting.rules.hpu import HPU_RULES
 from pilotage.porting.rules.popdist import file_names, saving
@@ -85,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     samplers.RULE,
     moves.RULE,
     choices.RULE,
+    branches.RULE,
     cuda_calls.RULE,
     saving.RULE,
     file_names.RULE,

@@ -28,6 +28,9 @@ def apply(porting: Porting) -> None:
                 path = path_of(node.targets[0])
                 if path is not None:
                     _convert(porting, source, node, path, moved)
+        for node in source.nodes:
+            if isinstance(node, ast.If):
+                _join_branches(porting, source, node)
 
 
 def _chooses(porting: Porting, source: Source, value: ast.expr) -> bool:
@@ -44,7 +47,9 @@ def _chooses(porting: Porting, source: Source, value: ast.expr) -> bool:
 def _convert(porting: Porting, source: Source, statement: ast.Assign, path: str, moved: set[ast.AST]) -> None:
     scope = porting.project.scope_of(source, statement)
     owner = scope.resolve(path)
-    removed = {each for each_statement in porting.removed(source) for each in ast.walk(each_statement)}
+    kept = {each for planned in porting.plan.steps for each in (*planned.step.region, planned.step.loss)}
+    moved_on = {each for node in kept for each in ast.walk(node)}  # Into the joined module.
+    removed = {each for each_statement in porting.removed(source) for each in ast.walk(each_statement)} - moved_on
     is_used = any(
         path_of(node) == path
         and isinstance(getattr(node, "ctx", None), ast.Load)
@@ -57,9 +62,32 @@ def _convert(porting: Porting, source: Source, statement: ast.Assign, path: str,
     if not is_used:
         porting.remove(source, statement, NAME)
     elif ast.unparse(statement.value) not in ("torch.device('cpu')", "'cpu'"):
-        is_text = not isinstance(statement.value, ast.Call) and "torch.device" not in source.segment(statement.value)
-        device = porting.project.names[source].local("torch.device") or "torch.device"
-        porting.replace(source, statement.value, '"cpu"' if is_text else f'{device}("cpu")', NAME)
+        porting.replace(source, statement.value, _processor(porting, source, statement.value), NAME)
+
+
+def _join_branches(porting: Porting, source: Source, node: ast.If) -> None:
+    """Write a choice between devices once, as all of its branches became the processor."""
+    branches = [node.body]
+    last: list[ast.stmt] = node.orelse
+    while len(last) == 1 and isinstance(last[0], ast.If):
+        branches.append(last[0].body)
+        last = last[0].orelse
+    paths = set()
+    for block in (*branches, last):
+        is_single = len(block) == 1 and block[0] not in porting.removed(source)
+        if not is_single or not isinstance(block[0], ast.Assign) or not _chooses(porting, source, block[0].value):
+            return
+        paths.add(ast.unparse(block[0].targets[0]))
+    if len(paths) == 1:
+        statement = branches[0][0]
+        assert isinstance(statement, ast.Assign)
+        porting.replace(source, node, f"{paths.pop()} = {_processor(porting, source, statement.value)}", NAME)
+
+
+def _processor(porting: Porting, source: Source, value: ast.expr) -> str:
+    is_text = not isinstance(value, ast.Call) and "torch.device" not in source.segment(value)
+    device = porting.project.names[source].local("torch.device") or "torch.device"
+    return '"cpu"' if is_text else f'{device}("cpu")'
 
 
 def _defines(source: Source, node: ast.AST, path: str) -> bool:

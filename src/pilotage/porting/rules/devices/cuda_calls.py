@@ -7,6 +7,7 @@ import ast
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.devices.branches import branches_that_go, is_never_true
 from pilotage.porting.rules.plain_example import PLAIN_LOOP
 from pilotage.porting.sources.source import Source
 from pilotage.porting.writing.dialect import PROGRAMS
@@ -45,7 +46,10 @@ def apply(porting: Porting) -> None:
         return
     for source in porting.project.sources:
         names = porting.project.names[source]
+        gone = branches_that_go(porting, source)
         for node in source.nodes:
+            if node in gone:
+                continue
             if isinstance(node, ast.Call):
                 _call(porting, source, node, names.dotted(node.func) or "")
             elif isinstance(node, ast.Assign) and _is_setting(porting, source, node):
@@ -64,6 +68,8 @@ def _call(porting: Porting, source: Source, call: ast.Call, name: str) -> None:
         while source.text[otherwise].isspace():
             otherwise += 1
         porting.edit(source, source.span(statement)[0], otherwise, "", NAME)
+    elif isinstance(statement, ast.BoolOp) and is_never_true(porting, source, statement):
+        porting.replace(source, statement, "False", NAME)
     elif name in _ANSWERS:
         # What used to be one process for each GPU is one process.
         answer = "1" if name == "torch.cuda.device_count" and _spawns(porting) else _ANSWERS[name]
