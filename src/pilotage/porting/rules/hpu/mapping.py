@@ -10,7 +10,7 @@ from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.source import Source
 
-__all__ = ["SAME_NAMES", "Planned", "backend_edits", "device_edits", "is_set_device", "name_edits"]
+__all__ = ["RENAMED", "SAME_NAMES", "Planned", "backend_edits", "device_edits", "is_set_device", "name_edits"]
 
 Planned = tuple[ast.AST, Edit]
 """An edit, and the node that it is about."""
@@ -55,6 +55,12 @@ SAME_NAMES = frozenset(
 )
 """Functions of ``torch.cuda`` that ``torch.hpu`` has too."""
 
+RENAMED = {
+    "reset_max_memory_allocated": "reset_peak_memory_stats",
+    "reset_max_memory_cached": "reset_peak_memory_stats",
+}
+"""Functions that ``torch.hpu`` has under another name."""
+
 
 def device_edits(project: Project, source: Source, node: ast.AST, rule: str) -> Iterator[Planned]:
     """Device strings, ``torch.device`` with an index, ``.cuda()``, and devices of TensorFlow."""
@@ -80,8 +86,8 @@ def name_edits(project: Project, source: Source, node: ast.AST, rule: str) -> It
             yield _replacing(source, call if isinstance(call, ast.Call) else each, 'torch.device("hpu")', rule)
         elif rest == "OutOfMemoryError":
             yield _replacing(source, each, "torch.OutOfMemoryError", rule)
-        elif rest in SAME_NAMES:
-            yield _replacing(source, each, f"torch.hpu.{rest}", rule)
+        elif rest in SAME_NAMES or rest in RENAMED:
+            yield _replacing(source, each, f"torch.hpu.{RENAMED.get(rest, rest)}", rule)
         elif rest == "device" and isinstance(parent := source.parents.get(each), ast.Call) and parent.func is each:
             yield _replacing(source, parent, "contextlib.nullcontext()", rule)
 

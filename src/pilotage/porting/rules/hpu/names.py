@@ -7,7 +7,7 @@ import ast
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
-from pilotage.porting.rules.hpu.mapping import SAME_NAMES, is_set_device, name_edits
+from pilotage.porting.rules.hpu.mapping import RENAMED, SAME_NAMES, is_set_device, name_edits
 from pilotage.porting.rules.hpu.mode_enum import ModeEnum, is_of_another_mode, mode_enum
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
@@ -43,7 +43,7 @@ def _judge(porting: Porting, source: Source, node: ast.Attribute, enum: ModeEnum
     """Report a name that Gaudi has no counterpart of."""
     name = porting.project.names[source].dotted(node) or ""
     first = name.removeprefix("torch.cuda.").partition(".")[0]
-    if not name.startswith("torch.cuda.") or first in SAME_NAMES or first in _ELSEWHERE:
+    if not name.startswith("torch.cuda.") or first in SAME_NAMES or first in RENAMED or first in _ELSEWHERE:
         return
     parent = source.parents.get(node)
     if not isinstance(parent, ast.Attribute) and not is_of_another_mode(enum, source, node):

@@ -30,3 +30,10 @@ def body(text):
 )
 def test_devices_are_named_hpu_and_other_text_stays(before, after):
     assert body(before) == after
+
+
+def test_functions_with_another_name_on_the_card_are_renamed():
+    text = "import torch\ntorch.cuda.reset_max_memory_allocated()\n"
+    report = port_texts({Path("script.py"): text}, Target.HPU)
+    assert "torch.hpu.reset_peak_memory_stats()\n" in report.files[0].after
+    assert report.is_complete
