@@ -56,8 +56,18 @@ def kind_of(project: Project, source: Source, node: ast.AST) -> Kind:
 
 
 def torch_name(project: Project, origin: Origin) -> str | None:
-    """The dotted name of what an origin calls."""
-    return project.names[origin.source].calls(origin.node)
+    """The dotted name of what an origin calls.
+
+    The function may be an argument, such as ``opt_func=torch.optim.SGD``.
+    """
+    name = project.names[origin.source].calls(origin.node)
+    if name is not None or not isinstance(origin.node, ast.Call) or not isinstance(origin.node.func, ast.Name):
+        return name
+    if not origin.scope.is_parameter(origin.node.func.id):
+        return None
+    given = origins(project, origin.source, origin.node.func)
+    names = {project.names[each.source].dotted(each.node) for each in given if isinstance(each.node, ast.expr)}
+    return names.pop() if len(names) == 1 else None
 
 
 def is_module_class(project: Project, source: Source, node: ast.ClassDef) -> bool:

@@ -59,3 +59,33 @@ def test_a_choice_between_optimizers_is_ported_with_a_warning_for_those_that_pop
     assert "poptorch.optim.SGD(model.parameters(), lr=1) if plain else torch.optim.Adagrad(" in made.files[0].after
     (warning,) = [each for each in made.findings if each.severity is Severity.WARNING and each.rule == "optimizer"]
     assert "Adagrad" in warning.message
+
+
+def test_an_optimizer_whose_class_is_an_argument_is_found():
+    text = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def fit(model, loader, opt_func=torch.optim.SGD):
+    optimizer = opt_func(model.parameters(), 0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+
+fit(nn.Linear(8, 1), loader, opt_func=torch.optim.Adam)
+"""
+    assert "optimizer = poptorch.optim.Adam(model.parameters(), 0.1)" in ported_text(text, Target.POPTORCH)
+    kept = ported_text(text.replace(", opt_func=torch.optim.Adam", ""), Target.PILOTAGE)
+    assert "optimizer = opt_func(model.parameters(), 0.1)\n    training_model = pilotage.training(" in kept
+    both = text + "fit(nn.Linear(8, 1), loader)\n"
+    (refusal,) = port_texts({Path("script.py"): both}, Target.POPTORCH).findings
+    assert refusal.rule == "optimizer-not-found"
+
+
+def ported_text(text, target):
+    return port_texts({Path("script.py"): text}, target).files[0].after
