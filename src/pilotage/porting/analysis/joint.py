@@ -10,6 +10,7 @@ from pilotage.porting.analysis.code.flow import assigned, path_of, uses
 from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.code.scopes import Function, Scope
 from pilotage.porting.analysis.devices import device_arguments
+from pilotage.porting.analysis.gradient_modes import gradient_switches
 from pilotage.porting.analysis.kinds import Kind, kind_of
 from pilotage.porting.analysis.losses import LossReading
 from pilotage.porting.analysis.numbers import is_random_number, single_constant
@@ -141,10 +142,13 @@ class _Planning:
         found: list[tuple[str, ast.expr]] = []
         for node in self._nodes:
             devices = device_arguments(self._project, self._source, node)
+            devices |= {
+                part for each in gradient_switches(self._project, self._source, node) for part in ast.walk(each)
+            }
             bound_inside = assigned(node) if isinstance(node, ast.With | ast.If | ast.For) else set()
             first_bound: set[str] = set()
             for path, each, is_written in uses(node):
-                if each in devices:
+                if each in devices:  # These go.
                     continue
                 if is_written:
                     first_bound.add(path)

@@ -6,6 +6,7 @@ import ast
 
 from pilotage.porting.analysis.code.flow import assigned, path_of, uses
 from pilotage.porting.analysis.devices import without_moves
+from pilotage.porting.analysis.gradient_modes import gradient_switches
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit, apply_edits
@@ -80,6 +81,11 @@ class JoinedClass:
 
     def _edited(self, node: ast.AST, start: int, end: int) -> str:
         edits = [*self._renamed(node), *without_moves(self._project, self._source, node, _RULE), *self._undivided(node)]
+        switches = gradient_switches(self._project, self._source, node)
+        edits += [
+            self._edit(each, f"{self._source.segment(each.func).removesuffix('set_grad_enabled')}enable_grad()")
+            for each in switches
+        ]
         moved = [
             Edit(start=each.start - start, end=each.end - start, text=each.text, rule=_RULE)
             for each in edits
@@ -108,7 +114,11 @@ class JoinedClass:
         """Leave out the division by the number of accumulated passes; the program averages by itself."""
         edits = []
         for each in ast.walk(node):
-            if each in self._planned.joint.divisions and isinstance(each, ast.BinOp):
+            if isinstance(each, ast.Assign) and each.value in self._planned.joint.divisions and _is_itself(each):
+                edits += [
+                    Edit(start=start, end=end, text="", rule=_RULE) for start, end in [lines_of(self._source, each)]
+                ]
+            elif each in self._planned.joint.divisions and isinstance(each, ast.BinOp):
                 _, end = _with_brackets(self._source, each.left)
                 edits.append(Edit(start=end, end=self._source.span(each)[1], text="", rule=_RULE))
             elif each in self._planned.joint.divisions and isinstance(each, ast.AugAssign):
@@ -118,6 +128,12 @@ class JoinedClass:
     def _edit(self, node: ast.AST, text: str) -> Edit:
         start, end = self._source.span(node)
         return Edit(start=start, end=end, text=text, rule=_RULE)
+
+
+def _is_itself(statement: ast.Assign) -> bool:
+    """Whether a statement divides a variable, and does nothing without the division."""
+    value = statement.value
+    return isinstance(value, ast.BinOp) and [path_of(each) for each in statement.targets] == [path_of(value.left)]
 
 
 def _local(path: str) -> str:

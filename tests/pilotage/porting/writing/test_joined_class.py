@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pilotage.porting.driver import port_texts
 from pilotage.porting.plan import Plan
 from pilotage.porting.project import Project
 from pilotage.porting.sources.source import Source
+from pilotage.porting.target import Target
 from pilotage.porting.writing.joined_class import JoinedClass
 
 TEXT = """\
@@ -62,3 +64,26 @@ def test_what_is_inlined_is_made_by_the_class_itself():
     assert "def __init__(self, net):" in text
     assert "self.weight = 0.5\n" in text
     assert "return out, loss\n" in text
+
+
+def test_gradients_that_are_switched_by_a_condition_are_switched_on():
+    text = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for phase in ("train", "val"):
+    is_train = phase == "train"
+    for x, y in loader:
+        optimizer.zero_grad()
+        with torch.set_grad_enabled(is_train):
+            loss = F.mse_loss(model(x), y)
+        if is_train:
+            loss.backward()
+            optimizer.step()
+"""
+    after = port_texts({Path("script.py"): text}, Target.POPTORCH).files[0].after
+    assert "def forward(self, x, y):\n        with torch.enable_grad():\n" in after
+    assert "loss = training_model(x, y)\n" in after
