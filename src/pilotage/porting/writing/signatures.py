@@ -38,6 +38,14 @@ def argument_place(source: Source, call: ast.Call, text: str) -> tuple[int, str]
     tail = source.text[end:close]
     if "#" not in tail and ")" in tail:
         end += tail.rindex(")") + 1
+    lines = sorted({getattr(each.value if isinstance(each, ast.keyword) else each, "lineno", 0) for each in nodes})
+    if len(lines) == len(nodes) > 1 and lines[0] > call.lineno:
+        # One argument in each line: so is the new one, before the last if that has a comment.
+        line = source.line(lines[-1])
+        indent = line[: len(line) - len(line.lstrip())]
+        if "#" in tail and call.keywords and call.keywords[-1].arg is not None:
+            return source.span(call.keywords[-1])[0], f"{text},\n{indent}"
+        return end, f",\n{indent}{text}"
     return end, f", {text}"
 
 

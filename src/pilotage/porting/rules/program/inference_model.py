@@ -47,9 +47,15 @@ def _convert(porting: Porting, planned: PlannedEvaluation) -> None:
             and evaluation.loader is not None
             and porting.plan.may_be_incomplete(evaluation)
         )
-        porting.replace(source, call.func, planned.name, NAME)
+        if not is_checked or call.end_lineno == call.lineno:
+            porting.replace(source, call.func, planned.name, NAME)
         if is_checked and batch is not None and evaluation.loader is not None:
             size = f"{source.segment(evaluation.loader)}.batch_size"
+            if call.end_lineno != call.lineno:
+                name = path_of(_without_move(batch))
+                chosen = f"{planned.name} if len({name}) == {size} else {source.segment(call.func)}"
+                porting.replace(source, call.func, f"({chosen})", NAME)
+                continue
             given = source.text[source.span(call.func)[1] : source.span(call)[1]]
             name = path_of(_without_move(batch))
             other = f"{source.segment(call.func)}{_plain(porting, evaluation, call, given)}"

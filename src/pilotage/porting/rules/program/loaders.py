@@ -106,10 +106,21 @@ def _rename(porting: Porting, loader: Loader) -> None:
                 "Make the loader in the function that makes the optimizer.",
             )
     start = source.text.index("(", source.span(call.func)[1]) + 1
-    porting.edit(source, start, start, f"{options}, " if call.args or call.keywords else options, NAME)
+    porting.edit(source, start, start, _first_argument(source, call, start, options), NAME)
     for keyword in call.keywords:
         if keyword.arg in ("pin_memory", "pin_memory_device"):
             porting.edit(source, *keyword_span(source, call, keyword), "", NAME)
+
+
+def _first_argument(source: Source, call: ast.Call, start: int, text: str) -> str:
+    """The text of a new first argument, on a line of its own if the others begin on another line than the call."""
+    given = [source.span(each)[0] for each in (*call.args, *call.keywords)]
+    if not given:
+        return text
+    between = source.text[start : min(given)]
+    if "\n" not in between or between.strip():
+        return f"{text}, "
+    return f"\n{between.rpartition(chr(10))[2]}{text},"
 
 
 def _own_options(porting: Porting, source: Source) -> str:

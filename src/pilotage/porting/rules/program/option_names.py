@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pilotage.porting.analysis.insertion import Insertion, before_statement
 from pilotage.porting.analysis.loaders import Loader
+from pilotage.porting.analysis.numbers import single_constant
 from pilotage.porting.analysis.placing import Site
 from pilotage.porting.plan import PlannedStep
 from pilotage.porting.porting import Porting
@@ -26,6 +27,9 @@ class ScopeOptions:
     place: Insertion
     loaders: tuple[Loader, ...]
     """The loaders that use the variable."""
+
+    counts: dict[PlannedStep, str | None]
+    """How many batches each step accumulates, as it is written at the place."""
 
 
 def all_options(porting: Porting) -> list[ScopeOptions]:
@@ -48,15 +52,22 @@ def _all_options(porting: Porting) -> list[ScopeOptions]:
             if each.scope is site.scope and each.source is site.source and not _only_evaluates(each, steps)
         ]
         place = site.insertion
-        names = [name for each in steps for name in _names_of_count(porting, each, site)]
+        counts = {each: _count(porting, each, site) for each in steps}
         kept: list[Loader] = []
         for loader in loaders:
-            before = _common_place(site.source, loader.source.statement(loader.call), site.insertion.offset, names)
+            statement = loader.source.statement(loader.call)
+            before = _common_place(site.source, statement, site.insertion.offset, _names_in(counts))
+            if before is None and (constants := _constant_counts(porting, steps)) is not None:
+                # The number gets its name only later.
+                counts = constants
+                before = _common_place(site.source, statement, site.insertion.offset, [])
             if before is not None:
                 kept.append(loader)
                 place = before if before.offset < place.offset else place
         name = "options" if site.scope.resolve("options") is None else "poptorch_options"
-        found[site.scope] = ScopeOptions(name=name, site=site, steps=steps, place=place, loaders=tuple(kept))
+        found[site.scope] = ScopeOptions(
+            name=name, site=site, steps=steps, place=place, loaders=tuple(kept), counts=counts
+        )
     return list(found.values())
 
 
@@ -76,12 +87,29 @@ def _only_evaluates(loader: Loader, steps: tuple[PlannedStep, ...]) -> bool:
     return accumulates and not loader.steps
 
 
-def _names_of_count(porting: Porting, planned: PlannedStep, site: Site) -> list[str]:
-    """The variables that the number of accumulated batches is made of, as they are called at a site."""
+def _count(porting: Porting, planned: PlannedStep, site: Site) -> str | None:
+    """The number of accumulated batches as it is written at a site."""
     accumulation = planned.step.accumulation
-    text = None if accumulation is None else setting_at(porting, planned, site, accumulation.count)
-    tree = ast.parse(text or "", mode="exec")
-    return [each.id for each in ast.walk(tree) if isinstance(each, ast.Name)]
+    return None if accumulation is None else setting_at(porting, planned, site, accumulation.count)
+
+
+def _constant_counts(porting: Porting, steps: tuple[PlannedStep, ...]) -> dict[PlannedStep, str | None] | None:
+    """The numbers of accumulated batches themselves; None if they are not known."""
+    found: dict[PlannedStep, str | None] = {}
+    for each in steps:
+        accumulation = each.step.accumulation
+        if accumulation is not None:
+            number = single_constant(porting.project, each.step.source, accumulation.count)
+            if number is None:
+                return None
+            found[each] = number
+    return found
+
+
+def _names_in(counts: dict[PlannedStep, str | None]) -> list[str]:
+    """The variables that the numbers of accumulated batches are made of."""
+    trees = [ast.parse(text or "", mode="exec") for text in counts.values()]
+    return [each.id for tree in trees for each in ast.walk(tree) if isinstance(each, ast.Name)]
 
 
 def _common_place(source: Source, statement: ast.stmt, offset: int, names: list[str]) -> Insertion | None:

@@ -10,7 +10,6 @@ from pilotage.porting.rules.program.option_names import ScopeOptions, all_option
 from pilotage.porting.sources.layout import unit_of_indentation
 from pilotage.porting.target import Target
 from pilotage.porting.writing.dialect import POPTORCH
-from pilotage.porting.writing.settings import setting_at
 
 __all__ = ["RULE"]
 
@@ -56,8 +55,7 @@ def _settings(porting: Porting, options: ScopeOptions) -> list[str]:
     for planned in options.steps:
         accumulation = planned.step.accumulation
         if accumulation is not None:
-            count = setting_at(porting, planned, options.site, accumulation.count)
-            lines.append(f"{name}.Training.gradientAccumulation({count})")
+            lines.append(f"{name}.Training.gradientAccumulation({options.counts[planned]})")
             if not planned.joint.is_divided:
                 reduction = "accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)"
                 lines.append(f"{name}.Training.{reduction}")

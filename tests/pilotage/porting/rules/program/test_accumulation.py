@@ -82,3 +82,30 @@ def test_a_number_that_changes_is_refused():
     (found,) = [each for each in report.findings if each.severity.is_left_to_do]
     assert found.rule == "accumulation"
     assert not report.files[0].is_changed
+
+
+def test_a_number_that_gets_its_name_after_the_loader_is_written_itself():
+    text = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=8)
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+passes = 4
+for i, (x, y) in enumerate(loader):
+    loss = F.mse_loss(model(x), y)
+    loss = loss / passes
+    loss.backward()
+    if (i + 1) % passes == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+    report = port_texts({Path("script.py"): text}, Target.POPTORCH)
+    after = report.files[0].after
+    assert report.is_complete
+    assert "options.Training.gradientAccumulation(4)\n" in after
+    assert after.index("gradientAccumulation(4)") < after.index("loader = poptorch.DataLoader(options")
+    assert "loss = loss\n" not in after

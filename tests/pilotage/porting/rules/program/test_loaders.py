@@ -104,3 +104,36 @@ def test_poptorch_gets_the_accumulation_as_an_option():
     after = report("data, batch_size=4, drop_last=True", Target.POPTORCH, **accumulating).files[0].after
     assert "options.Training.gradientAccumulation(8)\noptions.outputMode(poptorch.OutputMode.All)\n" in after
     assert "loss = training_model(x, y)\n    loss = loss.mean()\n" in after
+
+
+def test_arguments_in_lines_of_their_own_get_new_lines_and_keep_their_comments():
+    text = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+loader = DataLoader(
+    dataset,  # all of it
+    batch_size=8  # small
+)
+model = nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+    after = port_texts({Path("script.py"): text}, Target.POPTORCH).files[0].after
+    assert (
+        """\
+loader = poptorch.DataLoader(
+    options,
+    dataset,  # all of it
+    drop_last=True,
+    batch_size=8  # small
+)
+"""
+        in after
+    )
