@@ -29,8 +29,12 @@ def _apply(porting: Porting) -> None:
 
 def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
     (start, end), (inner_start, inner_end) = source.span(call), source.span(call.args[0])
-    porting.edit(source, start, inner_start, "", RULE.name)
-    porting.edit(source, inner_end, end, "", RULE.name)
+    statement = source.parents[call]
+    if isinstance(statement, ast.Assign) and source.segment(call.args[0]) in _assigned(source, call):
+        porting.remove(source, statement, RULE.name)
+    else:
+        porting.edit(source, start, inner_start, "", RULE.name)
+        porting.edit(source, inner_end, end, "", RULE.name)
     porting.find(
         source,
         call,
@@ -63,7 +67,6 @@ torch.save(model.module.state_dict(), "model.pt")
         after="""\
 import torch
 
-model = model
 torch.save(model.state_dict(), "model.pt")
 """,
         finds="no counterpart on Gaudi",

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from pilotage.porting.analysis.code.flow import path_of
+from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.project import Project
 from pilotage.porting.sources.edits import Edit
 from pilotage.porting.sources.source import Source
@@ -17,6 +19,7 @@ Planned = tuple[ast.AST, Edit]
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 _CUDA_BEGINS = re.compile(r"cuda(:|$)")
+_INDEX = re.compile(r"(^|[._])(rank|local_rank|gpu|gpu_id|device_id)$")
 _TENSORFLOW_GPU = re.compile(r"(/?(device:)?)(GPU|gpu)(:\d+)?")
 
 SAME_NAMES = frozenset(
@@ -63,13 +66,15 @@ RENAMED = {
 
 
 def device_edits(project: Project, source: Source, node: ast.AST, rule: str) -> Iterator[Planned]:
-    """Device strings, ``torch.device`` with an index, ``.cuda()``, and devices of TensorFlow."""
+    """Device strings, indices of cards, ``.cuda()``, and devices of TensorFlow."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
             yield from _call_edits(project, source, each, rule)
         elif isinstance(each, ast.Constant) and isinstance(each.value, str) and _CUDA.fullmatch(each.value):
             if not _is_part_of_another_edit(project, source, each):
                 yield _replacing(source, each, _quoted(source, each, "hpu"), rule)
+        elif isinstance(each, ast.IfExp) and _is_processor(each.orelse) and _is_index(project, source, each.body):
+            yield _replacing(source, each.body, '"hpu"', rule)
         elif isinstance(each, ast.JoinedStr) and _begins_with_cuda(each):
             yield _replacing(source, each, '"hpu"', rule)
 
@@ -128,6 +133,26 @@ def _call_edits(project: Project, source: Source, call: ast.Call, rule: str) -> 
         kept = [source.segment(each) for each in call.keywords if each.arg != "device"]
         text = ", ".join(['.to("hpu"', *kept]) + ")"
         yield call, Edit(start=source.span(call.func.value)[1], end=source.span(call)[1], text=text, rule=rule)
+    elif call.func.attr == "to" and name is None:
+        given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "device")]
+        yield from (_replacing(source, each, '"hpu"', rule) for each in given if _is_index(project, source, each))
+
+
+def _is_index(project: Project, source: Source, node: ast.expr) -> bool:
+    """Whether a variable is the number of a card, such as a local rank; a process on Gaudi sees one card."""
+    if path_of(node) is None or not _INDEX.search(ast.unparse(node)):
+        return False
+    made = [each.node for each in origins(project, source, node)]
+    texts = (each for each in made if isinstance(each, ast.Constant | ast.JoinedStr) and not _is_number(each))
+    return not any(texts) and not any(project.names[source].calls(each) == "torch.device" for each in made)
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, int))
+
+
+def _is_processor(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
 def _is_part_of_another_edit(project: Project, source: Source, node: ast.Constant) -> bool:

@@ -37,3 +37,32 @@ def test_functions_with_another_name_on_the_card_are_renamed():
     report = port_texts({Path("script.py"): text}, Target.HPU)
     assert "torch.hpu.reset_peak_memory_stats()\n" in report.files[0].after
     assert report.is_complete
+
+
+def test_the_number_of_a_card_becomes_the_device():
+    text = """\
+import os
+
+rank = int(os.environ["LOCAL_RANK"])
+model = make().to(rank)
+x = x.to(device=rank, non_blocking=True)
+place = rank if torch.cuda.is_available() else "cpu"
+gpu = "cpu"
+y = y.to(gpu)
+"""
+    after = port_texts({Path("script.py"): f"import torch\n{text}"}, Target.HPU).files[0].after
+    assert 'model = make().to("hpu")\nx = x.to(device="hpu", non_blocking=True)\n' in after
+    assert 'place = "hpu" if torch.hpu.is_available() else "cpu"\n' in after
+    assert "y = y.to(gpu)\n" in after
+
+
+def test_a_condition_around_data_parallel_goes_with_it():
+    text = """\
+import torch
+model = make()
+if torch.cuda.device_count() > 1:
+    model = torch.nn.DataParallel(model)
+model.cuda()
+"""
+    after = port_texts({Path("script.py"): text}, Target.HPU).files[0].after
+    assert 'model = make()\nmodel.to("hpu")\n' in after
