@@ -58,10 +58,52 @@ def _does_nothing(source: Source, statement: ast.Assign, edits: list) -> bool:  
     moved = [type(each)(start=each.start - start, end=each.end - start, text=each.text, rule=NAME) for each in edits]
     value = apply_edits(source.text[start:end], moved)
     try:
-        same = ast.dump(ast.parse(value.strip("()"), mode="eval").body)
+        same = ast.dump(
+            _Plain().visit(ast.parse(value.strip("()") if value.startswith("(") else value, mode="eval")).body
+        )
     except SyntaxError:
         return False
     return any(same.replace("Load()", "Store()") == ast.dump(each) for each in statement.targets)
+
+
+class _Plain(ast.NodeTransformer):
+    """Takes comprehensions that only repeat what they go through, and choices between the same, for what is inside."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        return node.body if ast.dump(node.body) == ast.dump(node.orelse) else node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        return self._repeated(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
+        return self._repeated(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        self.generic_visit(node)
+        (generator, *others) = node.generators
+        items, pair = generator.iter, ast.Tuple(elts=[node.key, node.value], ctx=ast.Load())
+        is_all = isinstance(items, ast.Call) and isinstance(items.func, ast.Attribute) and items.func.attr == "items"
+        if is_all and not others and not generator.ifs and _names(pair) == _names(generator.target):
+            assert isinstance(items, ast.Call)
+            assert isinstance(items.func, ast.Attribute)
+            return items.func.value
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_copy = isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple") and len(node.args) == 1
+        return node.args[0] if is_copy and not node.keywords else node
+
+    def _repeated(self, node: ast.ListComp | ast.GeneratorExp) -> ast.AST:
+        self.generic_visit(node)
+        (generator, *others) = node.generators
+        is_all = not others and not generator.ifs and _names(node.elt) == _names(generator.target)
+        return generator.iter if is_all else node
+
+
+def _names(node: ast.AST) -> str:
+    return ast.dump(node).replace("Load()", "Store()")
 
 
 RULE = Rule(
