@@ -7,6 +7,8 @@ import ast
 from pilotage.porting.finding import Severity
 from pilotage.porting.porting import Porting
 from pilotage.porting.rule import Example, Rule
+from pilotage.porting.rules.hpu.mapping import name_edits
+from pilotage.porting.sources.edits import Edit, apply_edits
 from pilotage.porting.sources.source import Source
 from pilotage.porting.target import Target
 
@@ -49,7 +51,7 @@ def _new_autocast(porting: Porting, source: Source, call: ast.Call) -> None:
 def _rewrite(
     porting: Porting, source: Source, call: ast.Call, name: str, given: list[ast.keyword], device: str = '"hpu"'
 ) -> None:
-    kept = [source.segment(each) for each in given if each.arg not in ("device_type", "dtype")]
+    kept = [_renamed(porting, source, each) for each in given if each.arg not in ("device_type", "dtype")]
     arguments = ", ".join([device, "dtype=torch.bfloat16", *kept])
     porting.replace(source, call, f"{name}({arguments})", RULE.name)
     if not _has_bfloat16(source, call):
@@ -60,6 +62,14 @@ def _rewrite(
             Severity.NOTE,
             "Mixed precision uses bfloat16 instead of float16; it needs no scaled gradients, so scalers are disabled.",
         )
+
+
+def _renamed(porting: Porting, source: Source, keyword: ast.keyword) -> str:
+    """An argument that stays, with the card's names: ``enabled=torch.cuda.is_available()`` asks for Gaudi."""
+    start, _ = source.span(keyword)
+    edits = [edit for _, edit in name_edits(porting.project, source, keyword, RULE.name)]
+    moved = [Edit(start=each.start - start, end=each.end - start, text=each.text, rule=each.rule) for each in edits]
+    return apply_edits(source.segment(keyword), moved)
 
 
 def _has_bfloat16(source: Source, call: ast.Call) -> bool:

@@ -88,7 +88,7 @@ def _changes(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.
 
 def _beginnings(porting: Porting, source: Source) -> list[tuple[Source, Scope, ast.stmt, ast.expr]]:
     """The statements that make a schedule which changes the learning rate at once, as a warm-up does."""
-    found = []
+    found: list[tuple[Source, Scope, ast.stmt, ast.expr]] = []
     for node in source.nodes:
         if isinstance(node, ast.Call) and kind_of(porting.project, source, node) is Kind.SCHEDULER:
             name = porting.project.names[source].calls(node) or ""

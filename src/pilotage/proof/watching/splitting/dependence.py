@@ -88,11 +88,11 @@ def _inputs_of(operations: list[Operation], held: frozenset[int]) -> Iterator[Te
 def _picks(operation: Operation) -> bool:
     """Whether an operation takes rows of a tensor by their numbers."""
     if operation.name == "index_select":
-        return operation.args[1] == 0
+        return bool(operation.args[1] == 0)
     if operation.name != "index" or len(operation.args[1]) != 1:
         return False
     (numbers,) = operation.args[1]
-    return numbers is not None and numbers.dtype is not torch.bool
+    return isinstance(numbers, Tensor) and numbers.dtype is not torch.bool
 
 
 def _likely_rows(operations: list[Operation], given: list[Tensor]) -> list[Tensor]:

@@ -66,3 +66,9 @@ model.cuda()
 """
     after = port_texts({Path("script.py"): text}, Target.HPU).files[0].after
     assert 'model = make()\nmodel.to("hpu")\n' in after
+
+
+def test_mixed_precision_that_asks_for_cuda_asks_for_the_card():
+    text = "import torch\nwith torch.cuda.amp.autocast(enabled=torch.cuda.is_available()):\n    pass\n"
+    after = port_texts({Path("script.py"): text}, Target.HPU).files[0].after
+    assert 'torch.autocast("hpu", dtype=torch.bfloat16, enabled=torch.hpu.is_available())' in after
