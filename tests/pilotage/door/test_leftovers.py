@@ -34,13 +34,45 @@ def test_backward_says_what_to_remove(wrapped):
         loss.backward()
     assert (loss + 1).item() == loss.item() + 1
     assert torch.equal(copy.deepcopy(loss), loss)
-    assert torch.equal(pickle.loads(pickle.dumps(loss.clone())), loss)
+    assert torch.equal(pickle.loads(pickle.dumps(loss)), loss)
+
+
+@pytest.mark.parametrize(
+    "habit",
+    [
+        lambda loss: (loss / 4).backward(),
+        lambda loss: (0.5 * loss + 1).mean().backward(),
+        lambda loss: torch.amp.GradScaler("cpu").scale(loss).backward(),
+        lambda loss: sum([loss, loss]).backward(retain_graph=True),
+    ],
+    ids=["divided", "weighted", "scaled", "summed"],
+)
+def test_backward_of_what_is_computed_from_the_loss_says_what_to_remove(wrapped, habit):
+    step, _, _ = wrapped
+    _, loss = step(*BATCH)
+    with pytest.raises(LossError, match=r"Remove loss.backward\(\)"):
+        habit(loss)
+
+
+def test_what_people_do_with_a_loss_gives_plain_tensors(wrapped, tmp_path):
+    step, _, _ = wrapped
+    _, loss = step(*BATCH)
+    torch.save({"loss": loss}, tmp_path / "loss.pt")
+    assert type(torch.load(tmp_path / "loss.pt", weights_only=True)["loss"]) is torch.Tensor
+    assert repr(loss) == f"tensor({loss.item():.4f})"
+    assert type(torch.stack([loss, loss])) is torch.Tensor
+    assert type(loss.detach()) is torch.Tensor
+    assert float(loss) == loss.item() == float(loss.numpy())
+    assert f"{loss:.3f}" == f"{loss.item():.3f}"
+    weight = torch.ones(1, requires_grad=True)
+    (weight * loss).sum().backward()
+    assert weight.grad.item() == loss.item()
 
 
 def test_outputs_that_are_no_loss_are_plain_tensors(wrapped):
     step, _, _ = wrapped
     output, _ = step(*BATCH)
-    assert not vars(output)
+    assert type(output) is torch.Tensor
 
 
 def test_zero_grad_is_named_once_with_its_line(wrapped):
