@@ -113,8 +113,6 @@ training(torch.randn(16, 8), torch.arange(16) % 8)
 FOUR_STAGES = """
 import popdist.poptorch, poptorch, torch
 
-torch.manual_seed(0)
-
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()

@@ -32,17 +32,19 @@ class Snapshot:
             for replica in state.replicas
         }
 
-    def start(self, module: nn.Module, *, trains: bool, on_device: bool = False) -> Start:
-        """What the step begins with: the weights of the user's module on the host, or, ``on_device``, those there.
+    def start(self, module: nn.Module, *, trains: bool, on_device: Mapping[str, Tensor] | None = None) -> Start:
+        """What the step begins with: the weights of the user's module on the host, or those of the devices if given.
 
-        Instances may have equal weights only on their devices.
+        Instances may have equal weights only on their devices. ``on_device`` has the weights of all stages: eager
+        PyTorch needs them all, and the state of this process may be that of one stage.
         """
         # Copies: weights that something else refers to are copied back from the device at once.
         parameters = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
         own = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
-        if on_device:
-            parameters |= {name: tensor.detach().clone() for name, tensor in self._state.parameters.items()}
-            own |= self._buffers.get(0, {})
+        if on_device is not None:
+            copies = {name: tensor.detach().clone() for name, tensor in on_device.items()}
+            parameters |= {name: copies[name] for name in parameters if name in copies}
+            own |= {name: copies[name] for name in own if name in copies}
         return Start(
             parameters=parameters,
             buffers={replica: own if replica == 0 else {**own, **held} for replica, held in self._buffers.items()},

@@ -68,10 +68,12 @@ class ArrivalCheck:
             self.count_call()
             return None
         # Instances are equal only on their devices; another thread may train what this program only reads.
-        on_device = self.compilation.peers is not None or (plan is None and self._weights.are_trained_elsewhere)
-        if not on_device:
+        on_device = None
+        if self.compilation.peers is not None or (plan is None and self._weights.are_trained_elsewhere):
+            on_device = session.strategy.weights()
+        else:
             self._weights.fetch_for_reading()
-        return Comparison.begin(self, self._skeleton, session, call, plan, on_device=on_device)
+        return Comparison.begin(self, self._skeleton, session, call, plan, on_device)
 
     def count_call(self) -> None:
         """A call is over, compared if it was due; one that was interrupted or refused is compared when repeated."""

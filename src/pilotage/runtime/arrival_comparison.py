@@ -6,7 +6,7 @@ by the same code, on the same state, which is put back afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,8 +80,7 @@ class Comparison:
         session: Session,
         call: BoundCall,
         plan: OptimizerPlan | None,
-        *,
-        on_device: bool,
+        on_device: Mapping[str, Tensor] | None,
     ) -> Comparison:
         """Remember where the call begins; before the host's weights are marked as outdated."""
         schedule, inputs = session.schedule, call.inputs

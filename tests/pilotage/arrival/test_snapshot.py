@@ -46,3 +46,13 @@ def test_a_step_begins_with_the_weights_of_the_host():
     assert start.parameters["weight"].tolist() == [1, 1, 1]
     assert start.trainable == {"weight", "bias"}
     assert set(start.buffers) == {0, 1}
+
+
+def test_a_step_of_instances_begins_with_the_weights_of_all_stages():
+    module = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    first = state_of(module[0], replicas=1)
+    elsewhere = {name: torch.full_like(each, 5) for name, each in module.state_dict().items()}
+    start = Snapshot(first, RandomStreams(CPU)).start(module, trains=True, on_device=elsewhere)
+    assert all((tensor == 5).all() for tensor in start.parameters.values())
+    assert all((tensor == 5).all() for tensor in start.buffers[0].values())
+    assert start.parameters["1.weight"] is not elsewhere["1.weight"]

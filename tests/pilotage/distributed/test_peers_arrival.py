@@ -11,6 +11,7 @@ from torch import nn
 
 import pilotage
 from pilotage.errors import MismatchError
+from pilotage.events import Checked
 
 pytestmark = pytest.mark.slow
 
@@ -80,3 +81,24 @@ def test_instances_name_the_module(world):
 def test_stages_in_processes_name_the_module(world):
     for message in world(message_of_stage, 1, stages=2):
         assert "The first module whose output differs is middle.1 (Tanh), called at " in message
+
+
+def checks_of_unseeded_process() -> list[bool | None]:
+    """Every process draws weights and inputs of its own, as in a script without a seed."""
+    torch.seed()
+    module, checks = Staged(2), []
+    step = pilotage.training(
+        module,
+        torch.optim.SGD(module.parameters(), lr=0.1),
+        gradient_accumulation=4,
+        distributed=True,
+        check=1,
+        listeners=[lambda event: checks.append(event.agrees) if isinstance(event, Checked) else None],
+    )
+    for _ in range(2):
+        step(torch.randn(8, 6), torch.randint(4, (8,)))
+    return checks
+
+
+def test_processes_of_several_pipelines_that_draw_their_own_weights_and_inputs_agree(world):
+    assert world(checks_of_unseeded_process, 2, stages=2) == [[True, True]] * 4
