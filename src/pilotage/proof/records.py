@@ -146,7 +146,12 @@ def _read(path: Path) -> ProcessRecord | None:
     last = {each["event"]: each for each in lines}
     return ProcessRecord(
         header=header,
-        updates=tuple(Update(step) for each in lines if each["event"] == "updates" for step in each["updates"]),
+        updates=tuple(
+            Update({**each["common"], **step})
+            for each in lines
+            if each["event"] == "updates"
+            for step in each["updates"]
+        ),
         weights=_digests(lines),
         events=tuple(each for each in lines if each["event"] not in kinds),
         summary=last.get("summary", {}),

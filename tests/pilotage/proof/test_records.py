@@ -19,8 +19,8 @@ def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
         tmp_path,
         "1",
         line("process", rank=0),
-        line("updates", updates=[UPDATE]),
-        line("updates", updates=[UPDATE])[:20],
+        line("updates", common={}, updates=[UPDATE]),
+        line("updates", common={}, updates=[UPDATE])[:20],
     )
     run = read_run(tmp_path)
     assert run.steps == 1
@@ -29,8 +29,8 @@ def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
 
 
 def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
-    write(tmp_path, "1", line("process", rank=1), line("updates", updates=[UPDATE]))
-    write(tmp_path, "2", line("process", rank=0), line("updates", updates=[UPDATE]))
+    write(tmp_path, "1", line("process", rank=1), line("updates", common={}, updates=[UPDATE]))
+    write(tmp_path, "2", line("process", rank=0), line("updates", common={}, updates=[UPDATE]))
     write(tmp_path, "3", line("process", rank=2))
     run = read_run(tmp_path)
     assert [each.rank for each in run.trained] == [0, 1]
@@ -39,7 +39,9 @@ def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
 
 def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path):
     load = {"samples": 2, "indices": [3, 4], "content": None}
-    write(tmp_path, "1", line("process", rank=0), line("updates", updates=[UPDATE | {"loads": [load, load]}]))
+    write(
+        tmp_path, "1", line("process", rank=0), line("updates", common={}, updates=[UPDATE | {"loads": [load, load]}])
+    )
     (update,) = read_run(tmp_path).first.updates
     assert update.samples == 4
     assert update.indices == [3, 4, 3, 4]

@@ -13,7 +13,7 @@ from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
 
-__all__ = ["OptimizerWatch", "has_gradients", "parameters_of"]
+__all__ = ["OptimizerWatch", "WatchedOptimizer", "has_gradients", "parameters_of"]
 
 
 def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
@@ -31,7 +31,7 @@ def has_gradients(optimizer: torch.optim.Optimizer) -> bool:
     return False
 
 
-class _Optimizer:
+class WatchedOptimizer:
     """What is known about one optimizer."""
 
     def __init__(self, number: int, optimizer: torch.optim.Optimizer, line: str | None, after: int) -> None:
@@ -67,7 +67,7 @@ class OptimizerWatch:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         # Strong references: an optimizer that is dropped without a step is one of those to report.
-        self._known: dict[int, _Optimizer] = {}
+        self._known: dict[int, WatchedOptimizer] = {}
         self._schedules: dict[int, _Schedule] = {}
 
     def install(self) -> None:
@@ -80,41 +80,37 @@ class OptimizerWatch:
                 replace_function(kind, "step", self._schedule_stepped)
         self._watch.summaries.append(self._summary)
 
-    def number_of(self, optimizer: torch.optim.Optimizer) -> int:
-        """The number under which an optimizer is recorded."""
-        return self._of(optimizer).number
-
-    def _of(self, optimizer: torch.optim.Optimizer) -> _Optimizer:
+    def known(self, optimizer: torch.optim.Optimizer) -> WatchedOptimizer:
+        """What is known about an optimizer."""
         found = self._known.get(id(optimizer))
         if found is None:
-            found = self._known[id(optimizer)] = _Optimizer(
+            found = self._known[id(optimizer)] = WatchedOptimizer(
                 len(self._known), optimizer, users_line(), self._watch.updates
             )
         return found
 
     def stepped(self, optimizer: torch.optim.Optimizer, rates: list[float], works: bool) -> int:
         """An optimizer was stepped with these rates; ``works`` says whether it had gradients. Returns its number."""
-        found = self._of(optimizer)
+        found = self.known(optimizer)
         found.steps += 1
         found.updates += works
-        self._note_schedules(found, rates)
+        if self._schedules:
+            self._note_schedules(found, rates)
         return found.number
 
-    def trained(self, optimizer: torch.optim.Optimizer | None, rates: list[float]) -> None:
+    def trained(self, optimizer: WatchedOptimizer | None, rates: list[float]) -> None:
         """A program made an update by an optimizer's rule, with these rates."""
-        found = None if optimizer is None else self._of(optimizer)
-        if found is not None:
-            found.updates += 1
-        self._note_schedules(found, rates)
+        if optimizer is not None:
+            optimizer.updates += 1
+        if self._schedules:
+            self._note_schedules(optimizer, rates)
 
     def rates(self, optimizer: torch.optim.Optimizer) -> list[float]:
         """The rates that an eager step of the optimizer applies."""
         return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
 
-    def _note_schedules(self, trained: _Optimizer | None, rates: list[float]) -> None:
+    def _note_schedules(self, trained: WatchedOptimizer | None, rates: list[float]) -> None:
         """Compare what schedules ask for with what an update has applied."""
-        if not self._schedules:
-            return
         made = [each for each in self._schedules.values() if each.is_made]
         asked = {id(each): [float(rate) for rate in each.schedule.get_last_lr()] for each in made}
         for each in made:
@@ -132,7 +128,7 @@ class OptimizerWatch:
     def _optimizer_made(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
-            self._of(optimizer)
+            self.known(optimizer)
 
         return init
 
@@ -192,7 +188,7 @@ class OptimizerWatch:
 
     def _optimizer_of(self, schedule: Any) -> int | None:
         optimizer = getattr(schedule, "optimizer", None)
-        return None if optimizer is None else self._of(optimizer).number
+        return None if optimizer is None else self.known(optimizer).number
 
 
 def _equal(left: list[float], right: list[float]) -> bool:

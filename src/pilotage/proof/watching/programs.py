@@ -7,8 +7,8 @@ outputs come back to the host.
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.modules import ModeCheck, ModuleWatch
-from pilotage.proof.watching.optimizers import OptimizerWatch
+from pilotage.proof.watching.optimizers import OptimizerWatch, WatchedOptimizer
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
@@ -25,7 +25,7 @@ from pilotage.proof.watching.splitting.forward_record import ForwardRecord
 from pilotage.proof.watching.watch import Watch, mean_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pilotage.execution.random_streams import RandomStreams
     from pilotage.execution.state import DeviceState
@@ -43,15 +43,32 @@ __all__ = ["ProgramWatch"]
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_product")
 
 
-class _Call:
-    """One call of a training program."""
+class _Calls:
+    """The calls of one executor: how far the present one is, and what hardly changes from one to the next.
 
-    def __init__(self, executor: Executor, line: str | None) -> None:
+    The latter is looked up at each digest of the weights, and when the program, its optimizer or its modes change:
+    between two steps of a program, each line of Python takes several times as long as usual.
+    """
+
+    def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self.line = line
+        self.line: str | None = None
+        self.is_described = False
         self.micro_batches = 0
         self.updates = 0
         self.loads: list[Load] = []
+        self.session: Session | None = None
+        self.plan: OptimizerPlan | None = None
+        self.modes: dict[nn.Module, bool] | None = None
+        self.facts: dict[str, Any] = {}
+        self.share = 1
+        """How many updates a call makes."""
+        self.reseeds = False
+        """Whether the program draws random numbers."""
+        self.exchanges = self.is_in_eval_mode = False
+        self.weights: Callable[[], Iterable[tuple[str, Tensor]]] | None = None
+        self.optimizer: WatchedOptimizer | None = None
+        self.rates: list[float] = []
 
 
 class ProgramWatch:
@@ -62,16 +79,9 @@ class ProgramWatch:
         self._optimizers = optimizers
         self._modules = modules
         self._split = split
-        self._call: _Call | None = None
+        self._call: _Calls | None = None
         self._given: dict[int, torch.optim.Optimizer] = {}
         """The optimizer that each executor trains with, by the address of the executor."""
-        self._described: set[int] = set()
-        self._facts: dict[int, dict[str, Any]] = {}
-        """What is known about the updates of each executor, by its address; renewed at each digest."""
-        self._lines: dict[int, str | None] = {}
-        """The line that calls each executor, looked up again at each digest."""
-        self._modes: dict[int, tuple[dict[nn.Module, bool], bool]] = {}
-        """Whether each program trains in evaluation mode, by the address of its executor, with its modes."""
         self.wrapper_of: Callable[[Executor], int | None] = lambda executor: None
         """The number of the wrapper that an executor belongs to."""
 
@@ -101,13 +111,18 @@ class ProgramWatch:
     # Calls
 
     def _run(self, original: Callable[[Executor, BoundCall], list[Tensor]]) -> Callable[..., list[Tensor]]:
+        watch = self._watch
+
         def run(executor: Executor, call: BoundCall) -> list[Tensor]:
             if executor.plan is None or self._call is not None:
                 return original(executor, call)
-            watch = self._watch
-            if watch.is_digested or id(executor) not in self._lines:
-                self._lines[id(executor)] = users_line()
-            self._call = own = _Call(executor, self._lines[id(executor)])
+            own = executor.__dict__.get(_OWN)
+            if own is None:
+                own = executor.__dict__[_OWN] = _Calls(executor)
+            if watch.is_digested or own.plan is None:
+                own.line = users_line()
+            self._call = own
+            own.updates = own.micro_batches = 0
             own.loads = watch.pending.batches
             watch.is_in_program = True
             try:
@@ -118,7 +133,9 @@ class ProgramWatch:
             if not own.updates:
                 # Stages in several processes run by other code than the steps of one process.
                 self._finish_unseen(own, outputs)
-            self._describe(executor, call, own.line)
+            if not own.is_described:
+                own.is_described = True
+                self._describe(executor, call, own.line)
             return outputs
 
         return run
@@ -134,14 +151,15 @@ class ProgramWatch:
 
         return compile_for
 
-    def _finish_unseen(self, own: _Call, outputs: list[Tensor]) -> None:
+    def _finish_unseen(self, own: _Calls, outputs: list[Tensor]) -> None:
         losses = [mean_loss(each) for each in outputs if each.is_floating_point() and each.dim() <= 1]
-        updates = own.executor.session.schedule.updates
-        for _ in range(updates):
+        for _ in range(own.executor.session.schedule.updates):
             self._watch.pending.losses = losses[-1:]
-            self._close(own, share=updates)
+            self._close(own)
 
     def _run_step(self, original: Callable[..., list[Tensor]]) -> Callable[..., list[Tensor]]:
+        watch = self._watch
+
         def run_step(
             walked: WalkedExecutable,
             number: int,
@@ -153,89 +171,84 @@ class ProgramWatch:
             own = self._call
             if own is None:
                 outputs = original(walked, number, step, state, streams, batch)
-                return self._without_loss(walked, outputs, batch)
-            watch = self._watch
+                if batch and walked.program.anchors[-1:] == _HIDDEN_LAST:
+                    outputs.pop()
+                return outputs
             if not watch.initial:
                 watch.before_update(lambda: _parameters(own.executor, own.executor.session))
+            executor = own.executor
+            if own.plan is not executor.plan or own.modes is not executor.modes or own.session is not executor.session:
+                self._look_up(own)
             # Without a loader, the numbers go on from where the script has drawn its batch, as in eager code.
-            if batch and own.loads and streams.shared and own.executor.session.captured.draws_random_numbers:
+            if own.reseeds and own.loads and batch and streams.shared:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)
             if batch:
                 own.micro_batches += 1
-                outputs = self._without_loss(walked, outputs, batch, keep=watch.pending.losses)
+                if walked.program.anchors[-1:] == _HIDDEN_LAST:
+                    # As it is: operations between steps cost more than all the rest of watching.
+                    watch.pending.losses.append(outputs.pop())
                 if watch.updates == 0:
                     watch.pending.facts["returned"] = [float(each) for each in outputs if _is_scalar(each)]
             if step.action.value in ("train", "update"):
-                self._close(own, share=own.executor.session.schedule.updates)
+                self._close(own)
             return outputs
 
         return run_step
 
-    def _without_loss(
-        self, walked: WalkedExecutable, outputs: list[Tensor], batch: Sequence[Tensor], keep: list[Tensor] | None = None
-    ) -> list[Tensor]:
-        """Take the hidden loss away from the outputs of a step."""
-        if not batch or walked.program.anchors[-1:] != (_HIDDEN,):
-            return outputs
-        loss = outputs.pop()
-        if keep is not None:
-            # As it is: operations between steps cost more than all the rest of watching.
-            keep.append(loss)
-        return outputs
-
-    def _close(self, own: _Call, share: int) -> None:
-        watch = self._watch
-        executor = own.executor
-        session = executor.session
+    def _close(self, own: _Calls) -> None:
+        watch, loads = self._watch, own.loads
+        if watch.is_digested or own.plan is None:
+            self._look_up(own)
+        pending = watch.pending
+        pending.batches = loads if own.share == 1 else _share_of(loads, own.updates, own.share)
         own.updates += 1
-        watch.pending.batches = _share_of(own.loads, own.updates - 1, share)
-        if own.loads:
-            watch.pending.loader = own.loads[-1].loader
+        own.micro_batches = 0
+        if loads:
+            pending.loader = loads[-1].loader
         else:
             reseed(watch.settings.seed, watch.updates + 1, 0)
-        watch.pending.exchanges += executor.peers is not None
-        if session.state is not None and executor.pipeline_group is None:
-            watch.weights = lambda: _parameters(executor, session)
-        optimizer, rates = self._optimizer_of(executor), _rates(executor.plan)
-        self._optimizers.trained(optimizer, rates)
-        facts = self._facts.get(id(executor))
-        if facts is None or watch.is_digested or self._modes[id(executor)][0] is not executor.modes:
-            facts = self._facts[id(executor)] = self._facts_of(executor, session)
-        own.micro_batches = 0
-        watch.close(
-            **facts,
-            line=own.line,
-            rates=rates,
-            optimizer=None if optimizer is None else self._optimizers.number_of(optimizer),
-            moment=time.perf_counter(),
-        )
+        if own.exchanges:
+            pending.exchanges += 1
+        if own.weights is not None:
+            watch.weights = own.weights
+        self._optimizers.trained(own.optimizer, own.rates)
+        watch.close(own.facts)
 
-    def _facts_of(self, executor: Executor, session: Session) -> dict[str, Any]:
-        """What hardly changes from update to update."""
-        facts = {
+    def _look_up(self, own: _Calls) -> None:
+        """Find out what hardly changes from update to update."""
+        executor = own.executor
+        session, optimizer = executor.session, self._optimizer_of(executor)
+        if own.modes is not executor.modes:
+            # The modes of a program are those of its capture.
+            own.modes = executor.modes
+            own.is_in_eval_mode = ModeCheck(executor.module).is_in_eval_mode(executor.modes)
+        own.session, own.plan, own.rates = session, executor.plan, _rates(executor.plan)
+        own.share = session.schedule.updates
+        own.reseeds = session.captured.draws_random_numbers
+        own.exchanges = executor.peers is not None
+        if session.state is not None and executor.pipeline_group is None:
+            own.weights = partial(_parameters, executor, session)
+        own.optimizer = None if optimizer is None else self._optimizers.known(optimizer)
+        own.facts = {
             "mode": "program",
             "tier": session.tier.value,
             "device": session.device,
             "wrapper": self.wrapper_of(executor),
             "works": True,
+            "line": own.line,
+            "rates": own.rates,
+            "optimizer": None if own.optimizer is None else own.optimizer.number,
         }
-        if self._is_in_eval_mode(executor):
-            facts |= {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
-        return facts
-
-    def _is_in_eval_mode(self, executor: Executor) -> bool:
-        modes = executor.modes
-        found = self._modes.get(id(executor))
-        if found is None or found[0] is not modes:
-            # The modes of a program are those of its capture.
-            found = self._modes[id(executor)] = (modes, ModeCheck(executor.module).is_in_eval_mode(modes))
-        return found[1]
+        if own.is_in_eval_mode:
+            own.facts |= {"in_eval_mode": True, "eval_line": self._modules.eval_line(executor.module)}
 
     def given(self, executor: Executor, optimizer: torch.optim.Optimizer | None) -> None:
         """An executor trains with this optimizer from now on."""
         if optimizer is not None:
             self._given[id(executor)] = optimizer
+            if _OWN in executor.__dict__:
+                executor.__dict__[_OWN].plan = None
 
     def _optimizer_of(self, executor: Executor) -> torch.optim.Optimizer | None:
         followed = executor.host_steps.optimizer
@@ -268,9 +281,6 @@ class ProgramWatch:
 
     def _describe(self, executor: Executor, call: BoundCall, line: str | None) -> None:
         """Write once what a program is, and look at its forward pass."""
-        if id(executor) in self._described:
-            return
-        self._described.add(id(executor))
         from pilotage.capture.model import findings_of
 
         session, batching = executor.session, executor.execution.batching
@@ -320,6 +330,9 @@ class ProgramWatch:
 
 
 _HIDDEN = "loss"
+_HIDDEN_LAST = (_HIDDEN,)
+_OWN = "_proof_calls"
+"""The attribute by which an executor keeps what is known about its calls."""
 
 
 def _is_scalar(value: Tensor) -> bool:

@@ -25,7 +25,8 @@ class RecordFile:
         self._folder = Path(folder)
         self._file: int | None = None
         self._waiting: list[str] = []
-        self._written = time.monotonic()
+        self.due = time.perf_counter() + _DUE_SECONDS
+        """When waiting events should be written."""
 
     def add(self, event: str, /, **fields: Any) -> None:
         """Write an event at once."""
@@ -35,11 +36,6 @@ class RecordFile:
     def wait(self, event: str, /, **fields: Any) -> None:
         """Write an event together with the next ones."""
         self._waiting.append(_ENCODER.encode({"event": event, **fields}))
-
-    @property
-    def is_due(self) -> bool:
-        """Whether waiting events should be written."""
-        return time.monotonic() - self._written > _DUE_SECONDS
 
     def flush(self) -> None:
         """Write what waits, in one piece."""
@@ -54,7 +50,7 @@ class RecordFile:
         except OSError:
             # The proof was given up and its folder is gone: the script must not notice.
             self._file = None
-        self._written = time.monotonic()
+        self.due = time.perf_counter() + _DUE_SECONDS
 
     def forget_parent(self) -> None:
         """In a forked process: leave the parent's file and what it had to write."""

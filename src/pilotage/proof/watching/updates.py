@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,6 +36,8 @@ class UpdateWatch:
         self._without_step = 0
         """Backward passes that no optimizer has followed."""
         self._line: str | None = None
+        self._facts: dict[str, Any] = {}
+        """What is known about the last update, kept as long as it stays the same."""
         self._before: Any = None
         """The hook before the steps of optimizers, as long as it is needed."""
 
@@ -150,7 +151,10 @@ class UpdateWatch:
         watch = self._watch
         if not watch.pending.batches:
             reseed(watch.settings.seed, watch.updates + 1, 0)
-        watch.close(line=self._line, mode="eager", moment=time.perf_counter(), **facts)
+        facts |= {"line": self._line, "mode": "eager"}
+        if facts != self._facts:
+            self._facts = facts
+        watch.close(self._facts)
         if not self._split.is_over:
             self._split.after_update()
 

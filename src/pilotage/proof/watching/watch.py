@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pilotage.proof.watching.record import RecordFile
@@ -78,7 +78,7 @@ class Watch:
         """What to look at when the script has ended."""
         self.trained_loaders: set[int] = set()
         """Loaders whose batches went into an update."""
-        self._steps: list[tuple[int, Pending, float, dict[str, Any]]] = []
+        self._steps: list[tuple[int, Pending, float, Mapping[str, Any]]] = []
         """Updates that are still to be written: number, what came before each, the time, and what is known of it."""
         self._summed = time.monotonic()
         """When the last summary was written."""
@@ -109,8 +109,12 @@ class Watch:
     def _has_weights(self) -> bool:
         return bool(self.initial)
 
-    def close(self, **facts: Any) -> None:
-        """An update was made: record it, and stop the script when it was the last one."""
+    def close(self, facts: Mapping[str, Any]) -> None:
+        """An update was made: record it, and stop the script when it was the last one.
+
+        Updates that are closed with the same ``facts`` are written with them once.
+        """
+        moment = time.perf_counter()
         pending, self.pending = self.pending, Pending()
         if pending.loader is not None:
             self.trained_loaders.add(pending.loader)
@@ -120,11 +124,11 @@ class Watch:
         self.is_stopping = self.updates >= last
         self.is_digested = not self.is_stopping and (following % 10 == 0 or following == last)
         if not was_stopping:
-            self._steps.append((self.updates, pending, time.time(), facts))
+            self._steps.append((self.updates, pending, moment, facts))
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
             # Many at once: between two steps, code that is seldom run takes several times as long.
-            if digested or self.updates <= 3 or self.record.is_due:
+            if digested or self.updates <= 3 or moment > self.record.due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")
@@ -146,20 +150,28 @@ class Watch:
         """Write the updates so far, and the present summary."""
         self.begin()
         if self._steps:
+            groups: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
             losses = iter(_numbers([loss for _, pending, _, _ in self._steps for loss in pending.losses]))
-            updates = [
-                {
-                    "step": step,
-                    "losses": [next(losses) for _ in pending.losses],
-                    "exchanges": pending.exchanges,
-                    "time": moment,
-                    **pending.facts,
-                    **facts,
-                    **_samples_of([each for each in pending.batches if each.loader == pending.loader]),
-                }
-                for step, pending, moment, facts in self._steps
-            ]
-            self.record.wait("updates", updates=updates)
+            began = time.time() - time.perf_counter()
+            common: Mapping[str, Any] | None = None
+            updates: list[dict[str, Any]] = []
+            for step, pending, moment, facts in self._steps:
+                if facts is not common:
+                    common, updates = facts, []
+                    groups.append((common, updates))
+                updates.append(
+                    {
+                        "step": step,
+                        "losses": [next(losses) for _ in pending.losses],
+                        "exchanges": pending.exchanges,
+                        "time": began + moment,
+                        "moment": moment,
+                        **pending.facts,
+                        **_samples_of([each for each in pending.batches if each.loader == pending.loader]),
+                    }
+                )
+            for common, updates in groups:
+                self.record.wait("updates", common=common, updates=updates)
             self._steps = []
         now = time.monotonic()
         if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:

@@ -36,9 +36,9 @@ def test_steps_without_gradients_are_counted_apart(watched):
 def test_a_rate_that_is_not_applied_is_seen(watched):
     made = optimizer()
     schedule = scheduled(watched, made, step_size=1)
-    watched.trained(made, [0.1])
+    watched.trained(watched.known(made), [0.1])
     schedule.step()
-    watched.trained(made, [0.1])
+    watched.trained(watched.known(made), [0.1])
     (found,) = watched._summary()["schedules"]
     assert (found["changed"], found["ignored"], found["example"]) == (1, 1, [[pytest.approx(0.01)], [0.1]])
 

@@ -15,7 +15,7 @@ def watch(tmp_path):
 
 def update(watch, loss=1.0):
     watch.pending.losses.append(torch.tensor(loss))
-    watch.close(line="train.py:3", mode="eager", rates=[0.1])
+    watch.close({"line": "train.py:3", "mode": "eager", "rates": [0.1]})
 
 
 def test_weights_are_digested_before_the_first_update_after_it_and_after_every_tenth(watch, tmp_path):
@@ -27,6 +27,17 @@ def test_weights_are_digested_before_the_first_update_after_it_and_after_every_t
     run = read_run(tmp_path)
     assert sorted(run.first.weights) == [0, 1, 10, 12]
     assert [each.losses[0] for each in run.first.updates] == list(range(12))
+
+
+def test_facts_that_updates_share_are_written_once(watch, tmp_path):
+    first, second = {"mode": "eager", "rates": [0.1]}, {"mode": "eager", "rates": [0.2]}
+    for facts in (first, first, first, second, second, first, first, first, first, first):
+        watch.close(facts)
+    found = read_run(tmp_path).first.updates
+    assert [each.rates for each in found] == [[0.1]] * 3 + [[0.2]] * 2 + [[0.1]] * 5
+    assert [each.step for each in found] == list(range(1, 11))
+    (path,) = tmp_path.glob("*.jsonl")
+    assert path.read_text().count("rates") < 10
 
 
 def test_a_process_that_is_killed_leaves_what_it_has_written(watch, tmp_path):
@@ -78,7 +89,7 @@ def test_losses_in_float64_keep_all_their_digits(watch, tmp_path, shape):
     losses = [0.6769419879807054 + number for number in range(12)]
     for number, loss in enumerate(losses):
         watch.pending.losses.append(torch.full(shape if number < 3 else (), loss, dtype=torch.float64))
-        watch.close(line="train.py:3", mode="eager", rates=[0.1])
+        watch.close({"line": "train.py:3", "mode": "eager", "rates": [0.1]})
     assert [each.losses[0] for each in read_run(tmp_path).first.updates] == losses
 
 
