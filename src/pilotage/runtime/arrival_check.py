@@ -37,6 +37,7 @@ class ArrivalCheck:
         self._weights = weights
         self._around_forward = around_forward
         self._calls = 0
+        self._has_run = False
         self._skeleton: Skeleton | None = None
         self._problem = ""
         try:
@@ -67,9 +68,13 @@ class ArrivalCheck:
             self.compilation.tell(Checked(summary=f"Not compared with eager PyTorch: {reason}.", agrees=None))
             self.count_call()
             return None
-        # Instances are equal only on their devices; another thread may train what this program only reads.
+        # Instances are equal only on their devices; another thread may train what this program only reads; inference in
+        # training mode may leave its statistics there.
+        has_own_buffers = self._has_run and bool(session.program.written_buffers)
         on_device = None
-        if self.compilation.peers is not None or (plan is None and self._weights.are_trained_elsewhere):
+        if self.compilation.peers is not None or (
+            plan is None and (has_own_buffers or self._weights.are_trained_elsewhere)
+        ):
             on_device = session.strategy.weights()
         else:
             self._weights.fetch_for_reading()
@@ -78,6 +83,7 @@ class ArrivalCheck:
     def count_call(self) -> None:
         """A call is over, compared if it was due; one that was interrupted or refused is compared when repeated."""
         self._calls += 1
+        self._has_run = True
 
     def around(self, module: nn.Module) -> AbstractContextManager[object]:
         """What to do around each forward of a module."""

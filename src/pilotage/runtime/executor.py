@@ -139,6 +139,8 @@ class Executor(ProgramView):
                 raise
             if trained is not None:
                 trained.changed()
+            elif session.program.written_buffers:
+                self.weights.show_buffers()
             if self._arrival is not None and self._arrival.is_over and session.ascent is None:
                 self._arrival = None
             if self._followed is not None:

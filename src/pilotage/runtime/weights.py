@@ -191,6 +191,12 @@ class WeightKeeper:
             with self.turn:
                 self._fetch_buffers(self._device())
 
+    def show_buffers(self) -> None:
+        """Let the module show buffers that inference has written, as after a call in eager PyTorch."""
+        if self._sends_edits:
+            with self.turn:
+                self._fetch_buffers(self._device())
+
     def fetch_if_needed(self) -> bool:
         """Copy the device's weights to the module if they are newer; returns whether they were."""
         return self.trained is not None and self.trained.fetch()

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 import pilotage
+import poptorch
 from pilotage.arrival import limits
 from pilotage.events import Checked, TierChanged
 
@@ -300,3 +301,25 @@ def test_an_interrupted_comparison_counts_no_update_and_is_made_again(checks):
     step(torch.ones(6, 4))
     assert step.record.updates == 3
     assert checks.verdicts == [True, True]
+
+
+def test_inference_in_training_mode_keeps_the_statistics_of_eager_pytorch(checks):
+    torch.manual_seed(0)
+    module, eager = (nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).train() for _ in range(2))
+    eager.load_state_dict(module.state_dict())
+    program = pilotage.inference(module, check=1, listeners=[checks])
+    for _ in range(3):
+        inputs = torch.randn(6, 4)
+        assert torch.equal(program(inputs), eager(inputs))
+        assert all(map(torch.equal, module.buffers(), eager.buffers()))
+    assert checks.verdicts == [True] * 3
+    module.eval(), eager.eval()
+    assert torch.equal(program(inputs), eager(inputs))
+
+
+def test_statistics_that_a_drop_in_leaves_on_the_device_are_no_mismatch():
+    module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).train()
+    program = poptorch.inferenceModel(module, poptorch.Options().check(1))
+    for _ in range(3):
+        program(torch.randn(6, 4))
+    assert int(module[1].num_batches_tracked) == 0
