@@ -1,4 +1,7 @@
-"""Train the tutorial's classifier in one thread, and print the moments after each step, for `watching`."""
+"""Train the tutorial's classifier in one thread, in blocks of steps, and print what each took, for `watching`.
+
+A block begins when a line arrives on standard input, and ends with a line on standard output.
+"""
 
 import json
 import sys
@@ -16,18 +19,19 @@ BATCH = 16
 
 
 def main() -> None:
-    mode, device, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    mode, device, steps, block = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     torch.manual_seed(42)
     torch.set_num_threads(1)
     dataset, _ = FashionMNIST.splits("generated", limit=BATCH * (steps + 1))
     model = GarmentClassifier().train()
     train = eager(model, device) if mode == "eager" else program(model, device)
-    processor, wall = [], []
-    for images, labels in DataLoader(dataset, batch_size=BATCH, shuffle=True, drop_last=True):
-        train(images, labels)
-        processor.append(time.process_time())
-        wall.append(time.perf_counter())
-    print(json.dumps({"processor": processor[:steps], "wall": wall[:steps]}))
+    batches = iter(DataLoader(dataset, batch_size=BATCH, shuffle=True, drop_last=True))
+    for _ in range(steps // block):
+        sys.stdin.readline()
+        processor, wall = time.process_time(), time.perf_counter()
+        for _ in range(block):
+            train(*next(batches))
+        print(json.dumps([time.process_time() - processor, time.perf_counter() - wall]), flush=True)
 
 
 def eager(model, device):
