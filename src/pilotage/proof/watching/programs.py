@@ -46,8 +46,9 @@ _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_produc
 class _Calls:
     """The calls of one executor: how far the present one is, and what hardly changes from one to the next.
 
-    The latter is looked up at each digest of the weights, and when the program, its optimizer or its modes change:
-    between two steps of a program, each line of Python takes several times as long as usual.
+    Large because it holds the latter, which is looked up at each digest of the weights, and when the program, its
+    optimizer or its modes change: between two steps of a program, each line of Python takes several times as long as
+    usual.
     """
 
     def __init__(self, executor: Executor) -> None:
