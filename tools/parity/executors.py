@@ -80,8 +80,9 @@ TABLES = (
                 "one "
                 "process; batch normalisation and several instances do not": "the host sees the buffers of the first "
                 "replica of its instance",
-                "Buffers and parameters that forward removes or replaces are refused": "a parameter or buffer that "
-                "forward assigns to itself, as in `self.p = self.p.to(x.device)`, is not",
+                "Buffers and parameters that forward removes or replaces are refused": "also by "
+                "`self.p.data = …`, `self.p.set_(…)` or `self.half()`; what changes nothing, as "
+                "`self.p = self.p.to(x.device)` and `self.float()` on a float32 model, is not",
                 "Linear, convolutions, norms and products of mixed types compute in the type of their input, and "
                 "weights "
                 "keep theirs; recurrent networks and all other functions promote": "what torch has no half-precision "

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from pilotage.capture.constant_outputs import DataFlow
+from pilotage.capture.kept_memory import KeptMemory
 from pilotage.capture.loss.dropped_work import DroppedWork
 from pilotage.capture.module_state import ModuleTables, replaced
-from pilotage.capture.stand_ins import StandIns
 from pilotage.errors import BufferBroadcastError, CaptureError
 from pilotage.program.graphs.origins import enter_stage
 from pilotage.program.layout import StateLayout
@@ -102,11 +102,14 @@ class Model:
         held = dict(zip(self.layout.buffers, buffers, strict=True))
         before = {name: buffer.clone() for name, buffer in held.items()} if self.equal_buffers else {}
         tables, instead = ModuleTables(self.module), self._instead({**leaves, **held})
+        state = {f"Parameter {name}": leaf for name, leaf in leaves.items()}
+        state |= {f"Buffer {name}": buffer for name, buffer in held.items()}
         try:
             with _in_modes(self.modes):
                 tables.put(instead)
-                with StandIns(instead):
+                with KeptMemory(instead, state) as memory:
                     yield leaves
+                memory.refuse_exchanges()
                 tables.refuse_growth_and_loss()
                 self._refuse_replaced_parameters(leaves)
                 self._write_back_reassigned(held)

@@ -4,6 +4,7 @@
   tensor.
 - Transformers look into a mask to find out whether it is causal, only to choose a faster kernel. Here they use the mask
   as it is.
+- Conversions such as ``self.to(x.device)`` exchange whole tensors if these have no data. Here they assign to ``.data``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pilotage.capture.kept_memory import conversions_by_data
 from pilotage.torch_private import AnyBatchNorm, input_check
 
 _HINTS: Mapping[type[nn.Module], tuple[int, str]] = {
@@ -28,8 +30,12 @@ _HINTS: Mapping[type[nn.Module], tuple[int, str]] = {
 
 @contextmanager
 def patched_modules(module: nn.Module) -> Iterator[None]:
-    """Make the batch norms and transformers in a module capturable inside the block."""
-    with _batch_norms_counting_in_tensors(module), _transformers_without_causal_check(module):
+    """Make the batch norms, transformers and conversions in a module capturable inside the block."""
+    with (
+        _batch_norms_counting_in_tensors(module),
+        _transformers_without_causal_check(module),
+        conversions_by_data(module),
+    ):
         yield
 
 
