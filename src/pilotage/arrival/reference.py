@@ -49,7 +49,7 @@ class Start:
     trainable: frozenset[str]
     """Parameters that require a gradient."""
 
-    updates: int = 0
+    updates: float = 0.0
     """How many updates the optimizer has made."""
 
 

@@ -51,7 +51,7 @@ class Snapshot:
             slots=self._slots,
             random=self._random,
             trainable=frozenset(name for name, parameter in module.named_parameters() if parameter.requires_grad),
-            updates=int(self._state.counters[Counter.UPDATES]) if trains else 0,
+            updates=float(self._state.counters[Counter.UPDATES]) if trains else 0.0,
         )
 
     @torch.no_grad()

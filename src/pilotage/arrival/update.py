@@ -31,7 +31,7 @@ def update_eagerly(
     parameters: dict[str, Tensor],
     gradients: Mapping[str, Tensor],
     slots: Mapping[Slot, Tensor],
-    updates: int,
+    updates: float,
 ) -> dict[Slot, Tensor]:
     """Replace the parameters by updated ones; returns the optimizer's new state, as far as torch keeps it."""
     trained = {name for group in plan.groups for name in group.parameters}
@@ -84,7 +84,7 @@ def _updated(
     parameters: Mapping[str, Tensor],
     gradients: Mapping[str, Tensor],
     states: Mapping[str, _State],
-    updates: int,
+    updates: float,
 ) -> dict[str, tuple[Tensor, _State]]:
     """The updated parameters of a group and their states, in the types that they had."""
     rule = group.rule
@@ -122,7 +122,7 @@ def _updated(
 
 
 def _by_own_step(
-    rule: OwnStepRule, group: Group, parameter: Tensor, gradient: Tensor, kept: _State, updates: int
+    rule: OwnStepRule, group: Group, parameter: Tensor, gradient: Tensor, kept: _State, updates: float
 ) -> tuple[Tensor, _State]:
     new, found = rule.in_eager(parameter, gradient, kept, group.values, is_first=updates == 0)
     return new.to(parameter.dtype), found
@@ -143,7 +143,7 @@ def _in_type_of(own: nn.Parameter, kept: _State) -> _State:
 
 
 def _update_by_formula(
-    rule: UpdateRule, own: nn.Parameter, state: _State, updates: int, values: Mapping[str, float]
+    rule: UpdateRule, own: nn.Parameter, state: _State, updates: float, values: Mapping[str, float]
 ) -> None:
     formula = _FORMULAS.get(type(rule))
     if formula is None:
@@ -185,7 +185,7 @@ def _torchs_own(
 
 
 def _adam(
-    rule: AdamRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+    rule: AdamRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: float, values: Mapping[str, float]
 ) -> None:
     """Adam without the correction of the moments' bias."""
     if rule.decoupled_weight_decay:
@@ -199,7 +199,7 @@ def _adam(
 
 
 def _lamb(
-    rule: LambRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+    rule: LambRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: float, values: Mapping[str, float]
 ) -> None:
     """Algorithm 2 of "Large Batch Optimization for Deep Learning" (2020), with a limit on the norm of the weights."""
     first, second = _moments(g, state, values)
@@ -213,7 +213,7 @@ def _lamb(
 
 
 def _rmsprop(
-    rule: RmspropRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: int, values: Mapping[str, float]
+    rule: RmspropRule, w: Tensor, g: Tensor, state: dict[str, Tensor], updates: float, values: Mapping[str, float]
 ) -> None:
     """TensorFlow's RMSprop: eps inside the root, and the learning rate inside the momentum."""
     g = g + values["weight_decay"] * w

@@ -79,3 +79,10 @@ def test_an_incomplete_state_is_merged_with_the_current_one():
     assert merged.slots[Slot("exp_avg", "lin.bias")].item() == 9.0
     assert torch.equal(merged.slots[Slot("exp_avg", "lin.weight")], state.slots[Slot("exp_avg", "lin.weight")])
     assert merged.updates == 3.0
+
+
+def test_counts_that_differ_are_reported_and_the_largest_is_used(caplog):
+    plan, state = plan_and_state(optim.Adam, {}, fill=1.0, updates=3.0)
+    named = {"Step___lin.weight": torch.tensor(8.0), "Step___lin.bias": torch.tensor(5.0)}
+    assert from_ipu_state(plan, named, state).updates == 8.0
+    assert "Step___ of the parameters differ (5 to 8)" in caplog.text

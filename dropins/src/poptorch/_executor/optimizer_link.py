@@ -63,8 +63,8 @@ class OptimizerLink:
         self._warned_of: Any = None
         """The loaded state whose missing entries were reported."""
         self.plan = self._read(optimizer, compiled=compiled)
-        self._superseded = _loaded_values(optimizer)
-        """Values that were loaded before the optimizer's settings were read, and are therefore outdated."""
+        self._superseded = _outdated_values(optimizer)
+        """Values of a state that the optimizer's settings, which were read later, replace."""
         self._pooling: Pooling | None = None
         self.pools_running_mean = wants_running_mean(optimizer)
         """Whether gradients are pooled in a type so narrow that a running mean is needed."""
@@ -88,7 +88,7 @@ class OptimizerLink:
             raise createPoptorchError(str(error)) from error
         self.plan = executor.plan or self.plan
         self._log_changes(plan)
-        self._superseded = _loaded_values(optimizer)
+        self._superseded = _outdated_values(optimizer)
         self.pools_running_mean |= not executor.is_compiled and wants_running_mean(optimizer)
         self._show_pooling()
         self._unread.read(optimizer)
@@ -182,12 +182,12 @@ class OptimizerLink:
         if _LOSS_SCALE in named:
             state = replace(state, loss_scale=float(named[_LOSS_SCALE]))
         executor.set_optimizer_state(state)
-        if loaded["ipu_param"] is not self._superseded:
+        if self._superseded is None or loaded["ipu_param"] is not self._superseded:
             # The loaded values have 32 bits; if the optimizer's own settings agree, those are exact.
             fresh = self._read(optimizer, compiled=plan)
             self._use_loaded(from_ipu_param(fresh, loaded["ipu_param"] or {}, plan), plan, executor)
             self._unread.read(optimizer)
-        optimizer.host_state_is_dirty = False
+        optimizer.note_sent()
 
     def _use_loaded(self, loaded: OptimizerPlan, compiled: OptimizerPlan, executor: Executor) -> None:
         """Train with loaded values; if parameters of a group have different ones, the program has to be another."""
@@ -231,8 +231,11 @@ def _knows(names: Mapping[int, str], optimizer: torch.optim.Optimizer) -> bool:
     return all(id(parameter) in names for group in optimizer.param_groups for parameter in group["params"])
 
 
-def _loaded_values(optimizer: torch.optim.Optimizer) -> Any:
-    return optimizer.get_state_dict()["ipu_param"] if isinstance(optimizer, Optimizer) else None
+def _outdated_values(optimizer: torch.optim.Optimizer) -> Any:
+    """The values of an optimizer's state, unless they were just loaded and no setting has changed since."""
+    if not isinstance(optimizer, Optimizer) or optimizer.is_as_loaded:
+        return None
+    return optimizer.get_state_dict()["ipu_param"]
 
 
 def _device_state(executor: Executor) -> Mapping[str, Any]:

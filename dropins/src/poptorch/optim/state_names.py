@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pilotage.engine import AdamRule, LambRule, OptimizerPlan, OptimizerState, RmspropRule, SgdRule, Slot
+from poptorch._logging import logger
 
 __all__ = ["from_ipu_state", "ipu_state_names", "to_ipu_state"]
 
@@ -49,13 +50,22 @@ def ipu_state_names(plan: OptimizerPlan) -> set[str]:
 def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: OptimizerState) -> OptimizerState:
     """An optimizer's state, updated with the named values."""
     slots, updates = dict(current.slots), current.updates
+    counts = {float(tensor) for name, tensor in named.items() if name.startswith(f"{_STEP}___")}
+    if len(counts) > 1:
+        logger.warning(
+            "The loaded %s___ of the parameters differ (%g to %g), but a program counts the updates of all parameters "
+            "together: it goes on with the largest.",
+            _STEP,
+            min(counts),
+            max(counts),
+        )
     for group in plan.groups:
         prefixes = _SLOTS[type(group.rule)]
         for parameter in group.parameters:
             found = {slot: named.get(f"{prefixes[slot]}___{parameter}") for slot in group.rule.slots}
             slots |= {Slot(slot, parameter): tensor for slot, tensor in found.items() if tensor is not None}
-            if (steps := named.get(f"{_STEP}___{parameter}")) is not None:
-                updates = float(steps)
+            if f"{_STEP}___{parameter}" in named:
+                updates = max(counts)
             elif isinstance(group.rule, SgdRule) and any(t is not None and bool(t.any()) for t in found.values()):
                 # A nonzero momentum buffer means that the first update, which is not dampened, is over.
                 updates = max(updates, 1.0)

@@ -30,6 +30,8 @@ class StateOnDevice(torch.optim.Optimizer):
         """Whether the device's state is newer than the host's."""
         self.host_state_is_dirty = False
         """Whether the host has a state that was not sent to the device yet."""
+        self._settings_loaded: Any = None
+        """The settings that a state dictionary came with, until its values were sent."""
 
     def has_state(self) -> bool:
         """Whether there is a state of a compiled model."""
@@ -60,6 +62,17 @@ class StateOnDevice(torch.optim.Optimizer):
         self.set_state_dict(state_dict)
         self.ipu_state_is_dirty = False
         self.host_state_is_dirty = self.has_state()
+        self._settings_loaded = self._settings() if self.host_state_is_dirty else None
+
+    @property
+    def is_as_loaded(self) -> bool:
+        """Whether a loaded state waits for the device, and no setting has changed since."""
+        return self._settings_loaded is not None and self._settings_loaded == self._settings()
+
+    def note_sent(self) -> None:
+        """Note that the device has the host's state."""
+        self.host_state_is_dirty = False
+        self._settings_loaded = None
 
     def follow(self, read_device: Callable[[], Mapping[str, Any]]) -> None:
         """Use this function to read the device's state when it has changed and is needed."""
@@ -83,7 +96,13 @@ class StateOnDevice(torch.optim.Optimizer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Loading a state dictionary calls this too, and must not change the connection to the device.
         self.__dict__.setdefault("_read_device", None)
+        self.__dict__.setdefault("_settings_loaded", None)
         super().__setstate__(state)
+
+    def _settings(self) -> list[dict[str, Any]]:
+        groups = [{name: value for name, value in group.items() if name != "params"} for group in self.param_groups]
+        own = {name: value for name, value in vars(self).items() if isinstance(value, (int, float, torch.dtype))}
+        return [own | dict.fromkeys(("ipu_state_is_dirty", "host_state_is_dirty")), *groups]
 
     def _fetch(self) -> None:
         if self.ipu_state_is_dirty and self._read_device is not None:

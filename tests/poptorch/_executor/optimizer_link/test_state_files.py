@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import subprocess
 import sys
 import textwrap
@@ -99,6 +100,24 @@ def test_a_rate_set_after_loading_overrides_the_loaded_one(network, batch, train
     assert optimizer.state_dict()["ipu_state"]["Step___first.bias"].item() == 2.0
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_setting_an_optimizer_as_it_was_loaded_keeps_the_loaded_values(is_new, network, batch, training):
+    module = network()
+    optimizer = optim.Adam(module.parameters(), lr=0.1)
+    model = training(module, optimizer)
+    model(*batch)
+    state = copy.deepcopy(optimizer.state_dict())
+    state["ipu_param"]["learningRate___specific___first.bias"] = torch.tensor(0.25)
+    loading = optim.Adam(module.parameters(), lr=0.3) if is_new else optimizer
+    loading.load_state_dict(state)
+    model.setOptimizer(loading)
+    model(*batch)
+    assert loading.state_dict()["ipu_param"]["learningRate___specific___first.bias"].item() == 0.25
+    model.setOptimizer(loading)
+    model(*batch)
+    assert round(loading.state_dict()["ipu_param"]["learningRate___specific___first.bias"].item(), 6) == 0.1
+
+
 def test_a_rate_loaded_after_setting_is_used(network, batch, training, changed_by):
     module = network()
     optimizer = optim.Adam(module.parameters(), lr=0.0)
@@ -192,6 +211,21 @@ def test_loaded_values_of_single_parameters_are_used_and_read_back(kind, network
     assert {round(value.item(), 6) for name, value in optimizer.state_dict()["ipu_param"].items() if name in rates} == {
         0.5
     }
+
+
+@pytest.mark.parametrize("kind", [optim.Adam, optim.LAMB])
+def test_a_count_of_updates_may_be_any_number_and_agrees_with_eager_pytorch(kind, network, batch, training, caplog):
+    caplog.set_level(logging.INFO, logger="pilotage")
+    module = network()
+    optimizer = kind(module.parameters(), lr=0.1)
+    model = training(module, optimizer, poptorch.Options().check("first"))
+    model.compile(*batch)
+    state = optimizer.state_dict()
+    counted = {name: torch.full_like(each, 0.37) for name, each in state["ipu_state"].items()}
+    optimizer.load_state_dict({**state, "ipu_state": counted})
+    model(*batch)
+    assert "Agrees with eager PyTorch" in caplog.text
+    assert round(optimizer.state_dict()["ipu_state"]["Step___first.bias"].item(), 6) == 1.37
 
 
 def test_reads_and_writes_of_the_state_are_logged(network, batch, training, caplog):
