@@ -57,7 +57,9 @@ TABLES = (
                 "A changed constant is refused after compilation": "",
                 "Unexpected attributes are reported once each": "",
                 "A custom class gives a warning: its Python code does not run": "",
-                "`ipu_state` and `ipu_param` carry PopTorch's names, and load again from files": "",
+                "`ipu_state` and `ipu_param` carry PopTorch's names, and load again from files": "loaded values count "
+                "until a setting of the optimizer is changed and set; those of constant attributes are ignored, and "
+                "all parameters share one `Step___`, the largest that is loaded",
                 "`ipu_state['lossScaleUpdateFactor']` under automatic loss scaling": "",
                 "torch's SGD, Adam, AdamW and RMSprop are taken too": "",
                 "accum_type float16 pools a running mean; after compilation it cannot be chosen": "",

@@ -116,8 +116,10 @@ TABLES = (
                 "Another package that is installed under one of these names is used instead": "",
             },
             differs={
-                "`popart`": "enums, versions, errors and `getLogger`; building and running graphs raises",
-                "`libpvti`": "channels, tracepoints and graphs go to the file of PVTI_OPTIONS, as JSON for Perfetto",
+                "`popart`": "enums, versions, errors and `getLogger`; building and running graphs raises. The numbers "
+                "of enums that PopTorch does not have were not compared with a PopART, and nothing here reads them",
+                "`libpvti`": "channels, tracepoints and graphs go to the file of PVTI_OPTIONS, as JSON for Perfetto; "
+                "names and signatures were not compared with a libpvti",
                 "`poptorch_geometric`": "fixed-size options, collating, sampling and loading, maskers, parsers, "
                 "`set_aggregation_dim_size` and `TrainingStepper`, for PyTorch Geometric, with one number or one for "
                 "each type of nodes and edges; graphs with several types are not trimmed, and functions of "
