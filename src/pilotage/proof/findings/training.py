@@ -194,6 +194,14 @@ def _at(where: str | None) -> str:
     return "" if where is None else f" at {where}"
 
 
+_SPLIT_REMEDY = "Normalise over the features of a sample, for example softmax with dim=-1 instead of dim=0."
+_SPLIT_REMEDIES = {
+    "div": "Divide by something that each sample has for itself, such as the number of its pixels; or keep the "
+    "micro-batch of the original, and one replica and one instance."
+}
+"""What to do, by the operation that mixes the samples."""
+
+
 def loss_depends_on_batch_split(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
     """The loss changes when a batch is split."""
     for process in after.trained:
@@ -204,5 +212,5 @@ def loss_depends_on_batch_split(after: RunRecord, before: RunRecord | None) -> I
                     where=event["line"],
                     message=f"Here ({event['operation']}) each sample's result depends on the others of its batch: "
                     "another micro-batch, replica or instance count gives another loss.",
-                    remedy="Normalise over the features of a sample, for example softmax with dim=-1 instead of dim=0.",
+                    remedy=_SPLIT_REMEDIES.get(event["operation"], _SPLIT_REMEDY),
                 )

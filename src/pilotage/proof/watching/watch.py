@@ -128,7 +128,7 @@ class Watch:
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
             # Many at once: between two steps, code that is seldom run takes several times as long.
-            if digested or self.updates <= 3 or moment > self.record.due:
+            if self.updates <= 3 or self.is_stopping or moment > self.record.due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")
