@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -123,14 +124,25 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
         raise ProofError(f"{run.name} ended without a backward pass, an optimizer's step or a training program.")
 
 
+_ERROR = re.compile(r"(?:^|\s)[\w.]*(?:Error|Exception|Interrupt)\b")
+"""A line that names an error of Python, with the rank in front if torchrun has started the process."""
+
+_OF_TORCHRUN = "ChildFailedError"
+"""The error that torchrun itself ends with, before a table that does not name the script's."""
+
+
 def _last_line(path: Path) -> str:
+    """The last line that says something."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 4096))
+            file.seek(max(0, path.stat().st_size - 16384))
             lines = file.read().decode(errors="replace").strip().splitlines()
     except OSError:
         return ""
-    return lines[-1].strip()[:300] if lines else ""
+    lines = [line.strip() for line in lines if any(map(str.isalnum, line))]
+    if any(_OF_TORCHRUN in line for line in lines):
+        lines = [line for line in lines if _ERROR.search(line) and _OF_TORCHRUN not in line] or lines
+    return lines[-1][:300] if lines else ""
 
 
 def python_command(script: str, arguments: Sequence[str]) -> tuple[str, ...]:

@@ -47,6 +47,14 @@ def test_a_script_that_ends_badly_gives_one_clear_line(watched, word):
 
 
 @pytest.mark.slow
+def test_the_error_of_a_script_under_torchrun_is_named(tmp_path, script):
+    path = script("import torch\nraise ValueError('there are no events')\n")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(path)]
+    with pytest.raises(ProofError, match=r"Its last line of errors: .*ValueError: there are no events$"):
+        run_watched("AFTER", command, WatchSettings(folder=str(tmp_path / "record")), timeout=120.0)
+
+
+@pytest.mark.slow
 def test_helpers_that_a_script_leaves_behind_are_ended(watched):
     run = watched(ENDINGS["forks"])
     assert run.record.steps == 10
