@@ -65,7 +65,8 @@ def pixel_weights(scheme: LossBalanceScheme, probabilities: Tensor, chosen: list
         case LossBalanceScheme.focal:
             return (1.0 - _picked(probabilities, chosen)).square()
         case LossBalanceScheme.light:
-            return _sum([mask * weight for mask, weight in zip(chosen, LIGHT, strict=True)])
+            # A mask times a number is float32, whatever the scores are.
+            return _sum([mask.to(probabilities.dtype) * weight for mask, weight in zip(chosen, LIGHT, strict=True)])
         case LossBalanceScheme.even:
             return _sum([mask * _even(mask, probabilities.dtype) for mask in chosen])
         case LossBalanceScheme.none:
