@@ -12,7 +12,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 from benchmarks.comparison import Contender
@@ -52,6 +52,10 @@ def _started(module: str, name: str, device: str, path: Sequence[str]) -> Iterat
     finally:
         process.kill()
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
 
 
 def _round(contender: Contender, process: subprocess.Popen[str]) -> int:

@@ -72,10 +72,11 @@ def test_each_of_the_twelve_models_trains_in_tiny_size(name):
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch):
+def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch, tmp_path):
     models = importlib.import_module("benchmarks.models")
     name = "DLRM, 26 tables of 100,000 x 64, batch 2048"
     monkeypatch.setenv("BENCHMARK_TINY", "1")
+    monkeypatch.setenv("PILOTAGE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(models, "SUBJECTS", {name: models.SUBJECTS[name]})
     monkeypatch.setattr(models, "_BASELINES", ("eager PyTorch", "torch.compile, default"))
     table = models.measure("cpu", 1)
