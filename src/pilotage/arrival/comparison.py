@@ -54,7 +54,7 @@ class Quantity:
         return self._distance(self.found)
 
     def _distance(self, result: Tensor) -> float:
-        if self.has_squares and bool((self.expected >= 0).all()) and bool((result >= 0).all()):
+        if self.has_squares and _are_squares(result) and _are_squares(self.expected):
             return distance(result.sqrt(), self.expected.sqrt())
         return distance(result, self.expected, self.start)
 
@@ -71,6 +71,11 @@ class Quantity:
 
     def __str__(self) -> str:
         return self.name if self.kind == "output" else f"the {_WORDS[self.kind]} {self.name}"
+
+
+def _are_squares(tensor: Tensor) -> bool:
+    """Whether a tensor can contain squares; those of complex numbers are kept as pairs of squares."""
+    return not tensor.is_complex() and bool((tensor >= 0).all())
 
 
 _WORDS = {"buffer": "buffer", "optimizer": "optimizer state", "weight": "updated weight"}

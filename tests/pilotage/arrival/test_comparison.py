@@ -87,3 +87,12 @@ def test_squares_that_cannot_be_squares_are_seen(wrong):
     found, expected = torch.tensor([wrong, 1.0]), torch.ones(2)
     state = Quantity(kind="optimizer", name="sum", of=lambda _: found, found=found, expected=expected, has_squares=True)
     assert state.distance > 1.0
+
+
+def test_squares_of_complex_gradients_are_compared_as_they_are():
+    expected = torch.complex(torch.ones(3), torch.full((3,), 4.0))
+    found = expected * 1.01
+    state = Quantity(
+        kind="optimizer", name="exp_avg_sq", of=lambda _: found, found=found, expected=expected, has_squares=True
+    )
+    assert state.distance == pytest.approx(0.01, rel=1e-3)
