@@ -87,7 +87,8 @@ class LoaderWatch:
         """Where the batch samplers that are started right now put their indices."""
         self.split: SplitCheck | None = None
         """Looks at batches before the script gets them."""
-        self._numbers: dict[int, int] = {}
+        self._announced = 0
+        """How many loaders have a number."""
         self._patched: set[type] = set()
 
     def install(self) -> None:
@@ -114,11 +115,10 @@ class LoaderWatch:
         return init
 
     def _announce(self, loader: Any) -> None:
-        if id(loader) in self._numbers:
+        if "_proof_number" in loader.__dict__:
             return
-        number = self._numbers[id(loader)] = len(self._numbers)
-        # The number belongs to this object as long as it lives; a later one at its address gets another.
-        loader.__dict__["_proof_number"] = number
+        number = loader.__dict__["_proof_number"] = self._announced
+        self._announced += 1
         sampler = loader.batch_sampler
         if sampler is not None and not isinstance(sampler, BatchSampler):
             self._record_indices(type(sampler))
@@ -154,9 +154,7 @@ class LoaderWatch:
 
     def number_of(self, loader: Any) -> int:
         """The number under which a loader is recorded."""
-        if "_proof_number" not in loader.__dict__:
-            self._numbers.pop(id(loader), None)
-            self._announce(loader)
+        self._announce(loader)
         return int(loader.__dict__["_proof_number"])
 
     def may_yield(self, number: int, epoch_began_late: bool, yielded: int) -> bool:

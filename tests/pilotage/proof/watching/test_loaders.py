@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch.utils.data import Subset, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
 from pilotage.proof.watching.loaders import Load, LoaderWatch, _enlarged, _plain
@@ -65,3 +65,12 @@ def test_a_training_loader_ends_after_the_last_update_and_later_epochs_get_one_b
     assert loaders.may_yield(0, late, yielded) is goes_on
     assert loaders.may_yield(1, late, 2)
     assert not loaders.may_yield(1, late, 3)
+
+
+def test_a_loader_at_the_address_of_an_earlier_one_gets_another_number(tmp_path):
+    loaders = LoaderWatch(Watch(WatchSettings(folder=str(tmp_path), steps=1)))
+    numbers = []
+    for _ in range(20):
+        # Freed at once, so that the next one takes its place in memory.
+        numbers.append(loaders.number_of(DataLoader(list(range(4)))))
+    assert numbers == list(range(20))

@@ -23,6 +23,9 @@ __all__ = ["first_dependence"]
 _MOST_GUESSES = 8
 """How many ways are tried to take tensors of unknown origin for rows of the batch, or not."""
 
+_WITHOUT_SAMPLES = ("zeros", "ones", "full", "empty", "eye", "arange", "scalar_tensor")
+"""Operations that make tensors of known numbers, such as the zeros that a one-hot vector begins with."""
+
 
 def first_dependence(
     operations: list[Operation], batch: list[Tensor], root: Tensor, module: nn.Module | None = None
@@ -79,6 +82,8 @@ def _inputs_of(operations: list[Operation], held: frozenset[int]) -> Iterator[Te
             continue  # The order of an epoch, from which the numbers of a batch are taken.
         if _picks(each) and id(each.args[0]) not in produced and not each.args[0].requires_grad:
             yield from tensors_of(each.results)
+            continue
+        if not given and each.name.startswith(_WITHOUT_SAMPLES):
             continue
         for value in given or tensors_of(each.results):
             if not given or (id(value) not in produced and not value.requires_grad and value.data_ptr() not in held):

@@ -290,3 +290,16 @@ def test_a_batch_picked_from_a_data_set_by_numbers_is_looked_at_and_not_the_data
         loss = functional.nll_loss(scores, labels[numbers])
     found = first_dependence(record.operations, [], loss, model)
     assert (found and found[1]) == expected
+
+
+def test_the_zeros_of_a_one_hot_vector_are_no_batch():
+    model = nn.Linear(5, 2)
+
+    def forward():
+        states = [functional.one_hot(torch.tensor(place), 5).float().unsqueeze(0) for place in (2, 3)]
+        picked = [functional.softmax(model(state), -1).log().gather(1, torch.tensor([[1]])) for state in states]
+        return torch.cat(picked).sum()
+
+    with ForwardRecord() as record:
+        loss = forward()
+    assert first_dependence(record.operations, [], loss, model) is None
