@@ -52,6 +52,9 @@ class Traced:
     types: tuple[str, ...] = ()
     """Of which types they are."""
 
+    program: Program | None = field(default=None, compare=False, repr=False)
+    """What it was read from."""
+
 
 def traced(subject: Subject, model: DeviceModel) -> Traced:
     """Capture a program for a kind of device and read it."""
@@ -71,6 +74,7 @@ def traced_program(subject: Subject, program: Program) -> Traced:
         trains=trains,
         loading=subject.loading,
         input_bytes=sum(each.bytes for each in subject.micro_batch),
+        program=program,
     )
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 
 import torch
+from torch.fx import GraphModule
 
 from pilotage.capture import tracing
+from pilotage.capture.steps import UpdateStep
 from pilotage.devices.base import Capabilities, Executable
 from pilotage.devices.registry import Choice
 from pilotage.events import Event
@@ -23,8 +25,9 @@ from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.runtime.compilation import Compilation
 from pilotage.torch_private import FakeTensorMode
+from pilotage.turns import PROCESS_WIDE
 
-__all__ = ["captured_for", "capturing_in"]
+__all__ = ["captured_for", "captured_update", "capturing_in"]
 
 _DEVICE = torch.device("cpu")
 """Where tensors without values pretend to be: other devices need a torch that was built for them."""
@@ -52,6 +55,13 @@ def captured_for(subject: Subject, kind: Kind) -> Program:
             stack.enter_context(subject.around_forward(subject.module))
         stack.enter_context(_no_collections())
         return compilation.captured_again(choice, subject.arguments, subject.micro_batch)
+
+
+def captured_update(step: UpdateStep) -> GraphModule:
+    """The graph of an update alone, which runs no forward."""
+    state = [spec for section in step.sections for spec in step.layout.section(section, whole=True)]
+    with PROCESS_WIDE, _no_collections():
+        return tracing.trace(step, state, _DEVICE, None).graph
 
 
 @contextmanager

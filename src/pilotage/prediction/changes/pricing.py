@@ -5,28 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 
 import torch
 
 from pilotage.errors import PilotageError
-from pilotage.prediction.changes.variants import (
-    in_type,
-    repeated_blocks,
-    with_accumulation,
-    with_kept_blocks,
-    with_optimizer_on_host,
-)
+from pilotage.prediction.capturing.program import captured_for
+from pilotage.prediction.changes.derived import with_recomputed_blocks, with_single_updates, with_slots_on_host
+from pilotage.prediction.changes.extrapolation import with_more_samples
+from pilotage.prediction.changes.half_precision import how_to_halve, stays_wide
+from pilotage.prediction.changes.variants import in_type, repeated_blocks, types_of_attributes, with_accumulation
 from pilotage.prediction.changes.wording import Wording, wording_of
 from pilotage.prediction.document import Change
-from pilotage.prediction.prediction import Prediction, Traced, predicted, traced
+from pilotage.prediction.prediction import Prediction, Traced, predicted, traced, traced_program
 from pilotage.prediction.splitting.planning import plan_split
 from pilotage.prediction.subject import Loading, Subject
 from pilotage.prediction.trace.operations import Category
+from pilotage.program.program import Action, Program
 
 __all__ = ["priced_changes"]
 
-Made = tuple[str, str, Callable[[], Prediction | None]]
+How = str | Callable[[Prediction], str]
+Made = tuple[str, How, Callable[[], Prediction | None]]
 """What is changed, what to write, and how to predict it."""
 
 
@@ -55,10 +56,10 @@ def priced_changes(
     return found, left_out
 
 
-def _change(option: str, how: str, prediction: Prediction) -> Change:
+def _change(option: str, how: How, prediction: Prediction) -> Change:
     return Change(
         option=option,
-        how=how,
+        how=how if isinstance(how, str) else how(prediction),
         peak_bytes=prediction.peak_bytes,
         update_seconds=prediction.update_seconds,
         throughput=prediction.throughput,
@@ -101,6 +102,7 @@ def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
             words.activations.format(),
             lambda: predicted(found, model, base.arithmetic, offloads=True, costs=base.costs),
         )
+        yield from _recomputation(subject, base, words)
 
 
 def _stages(base: Prediction, words: Wording) -> Iterator[Made]:
@@ -122,35 +124,62 @@ def _split(base: Prediction, count: int) -> Prediction | None:
     return None if plan is None else plan.prediction
 
 
+def _recomputation(subject: Subject, base: Prediction, words: Wording) -> Iterator[Made]:
+    """Backward recomputes what is between the results of equal blocks."""
+    blocks, program, execution = repeated_blocks(subject.module), base.traced.program, subject.execution
+    if not blocks or program is None or execution.locations.activations is not None:
+        return
+    names = {id(part): path for path, part in subject.module.named_modules()}
+    changed = with_recomputed_blocks(program, [names[id(each)] for each in blocks])
+    if changed is not None:
+        yield (
+            "recomputation",
+            words.recomputation.format(f"of the {len(blocks)} modules {type(blocks[0]).__name__}"),
+            lambda: _of_program(subject, changed, base),
+        )
+
+
 def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
     """Those that need another capture, which runs forward."""
     model, batching, words = base.model, subject.execution.batching, wording_of(subject.execution)
-    half, word = (torch.float16, "half") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
     if any(each.dtype == torch.float32 for each in subject.module.parameters()):
-        yield "half precision", f"model.{word}(), and inputs of that type", lambda: _in_type(subject, base, half)
-    blocks = repeated_blocks(subject.module)
-    if subject.plan is not None and blocks:
-        what = type(blocks[0]).__name__
+        half, name = (torch.float16, "float16") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
+        halving = how_to_halve(name, types_of_attributes(subject.module))
         yield (
-            "recomputation",
-            words.recomputation.format(f"of the {len(blocks)} modules {what}"),
-            lambda: _recomputed(subject, base),
+            "half precision",
+            lambda prediction: halving + stays_wide(prediction),
+            lambda: _in_type(subject, base, half),
         )
     if subject.plan is not None:
         accumulation = max(4, 2 * batching.gradient_accumulation)
+        accumulating = with_accumulation(subject, accumulation)
+        pooling = cache(lambda: _pooling(accumulating, base))
         yield (
             f"accumulation {accumulation}",
             words.accumulation.format(accumulation),
-            lambda: _of(with_accumulation(subject, accumulation), base),
+            lambda: _of_program(accumulating, pooling(), base),
         )
-        yield "offloading optimizer state", words.optimizer.format(), lambda: _of(with_optimizer_on_host(subject), base)
-    for samples in (subject.samples // 2, subject.samples * 2):
-        if samples:
-            yield (
-                f"micro-batch {samples}",
-                f"batches of {samples} for each run of forward",
-                lambda samples=samples: _of(subject.with_samples(samples), base),  # type: ignore[misc]
-            )
+        if subject.execution.locations.optimizer is None:
+            yield "offloading optimizer state", words.optimizer.format(), lambda: _offloaded(subject, pooling(), base)
+    yield from _micro_batches(subject, base)
+
+
+def _micro_batches(subject: Subject, base: Prediction) -> Iterator[Made]:
+    """Half as many samples, and twice as many, whose program follows from the two others."""
+    fewer, more = subject.samples // 2, 2 * subject.samples
+    small = cache(lambda: traced(subject.with_samples(fewer), base.model))
+    if fewer:
+        yield _of_samples(fewer, lambda: predicted(small(), base.model, base.arithmetic))
+    yield _of_samples(more, lambda: _with_more(subject.with_samples(more), small() if fewer else None, base))
+
+
+def _of_samples(samples: int, predict: Callable[[], Prediction]) -> Made:
+    return f"micro-batch {samples}", f"batches of {samples} for each run of forward", predict
+
+
+def _with_more(subject: Subject, small: Traced | None, base: Prediction) -> Prediction:
+    found = None if small is None else with_more_samples(subject, small, base.traced)
+    return _of(subject, base) if found is None else predicted(found, base.model, base.arithmetic)
 
 
 _MOST_STAGES = 16
@@ -176,9 +205,22 @@ def _in_type(subject: Subject, base: Prediction, dtype: torch.dtype) -> Predicti
         return _of(changed, base)
 
 
-def _recomputed(subject: Subject, base: Prediction) -> Prediction:
-    with with_kept_blocks(repeated_blocks(subject.module)):
-        return _of(subject, base)
+def _of_program(subject: Subject, program: Program, base: Prediction) -> Prediction:
+    return predicted(traced_program(subject, program), base.model, base.arithmetic)
+
+
+def _pooling(accumulating: Subject, base: Prediction) -> Program:
+    """The program that pools gradients: the present one, if it does."""
+    program = base.traced.program
+    if program is not None and Action.ACCUMULATE in program.computations:
+        return program
+    return captured_for(accumulating, base.model.kind)
+
+
+def _offloaded(subject: Subject, pooling: Program, base: Prediction) -> Prediction:
+    """With the optimizer's state outside of the device, except during updates."""
+    program = pooling if pooling is base.traced.program else with_single_updates(pooling)
+    return _of_program(subject, with_slots_on_host(program), base)
 
 
 def _narrow_inputs(subject: Subject) -> int | None:

@@ -1,22 +1,22 @@
-"""Changed programs: the same module with other options, types or marks."""
+"""Changed subjects: the same module with other options or types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pilotage.options.locations import Locations
 from pilotage.prediction.subject import Subject
-from pilotage.program.graphs.forward_marks import keep_for_backward
 from pilotage.program.specification import TensorSpec
-from pilotage.program.structure import flatten
 
-__all__ = ["in_type", "repeated_blocks", "with_accumulation", "with_kept_blocks", "with_optimizer_on_host"]
+__all__ = ["Conversion", "in_type", "repeated_blocks", "types_of_attributes", "with_accumulation"]
+
+Conversion = tuple[str, str]
+"""A module by its path, and an attribute of it that is a type."""
 
 
 def with_accumulation(subject: Subject, micro_batches: int) -> Subject:
@@ -26,16 +26,19 @@ def with_accumulation(subject: Subject, micro_batches: int) -> Subject:
     return replace(subject, execution=replace(execution, batching=batching))
 
 
-def with_optimizer_on_host(subject: Subject) -> Subject:
-    """The same with the optimizer's state outside of the device, except during updates."""
-    execution = subject.execution
-    locations = Locations(activations=execution.locations.activations, optimizer=1)
-    return replace(subject, execution=replace(execution, locations=locations))
+def types_of_attributes(module: nn.Module) -> list[Conversion]:
+    """Attributes of modules that say float32: types that a forward computes in, whatever its weights have."""
+    return [
+        (path, name)
+        for path, part in module.named_modules()
+        for name, value in vars(part).items()
+        if value is torch.float32
+    ]
 
 
 @contextmanager
 def in_type(subject: Subject, dtype: torch.dtype) -> Iterator[Subject]:
-    """While active, the module's float32 tensors have another type; yields the subject with such inputs."""
+    """While active, the module's float32 tensors and attributes have another type; yields the subject with such inputs."""
     changed: list[tuple[dict[str, Any], str, Any]] = []
     made: dict[int, Tensor] = {}
     try:
@@ -45,6 +48,10 @@ def in_type(subject: Subject, dtype: torch.dtype) -> Iterator[Subject]:
                     if tensor is not None and tensor.dtype == torch.float32:
                         changed.append((table, name, tensor))
                         table[name] = made.setdefault(id(tensor), _converted(tensor, dtype))  # type: ignore[assignment]
+        for path, name in types_of_attributes(subject.module):
+            attributes = vars(subject.module.get_submodule(path))
+            changed.append((attributes, name, torch.float32))
+            attributes[name] = dtype
         inputs = tuple(
             TensorSpec(each.shape, each.stride, dtype) if each.dtype == torch.float32 else each
             for each in subject.micro_batch
@@ -77,17 +84,3 @@ def repeated_blocks(module: nn.Module) -> list[nn.Module]:
 
 def _weight(blocks: list[nn.Module]) -> int:
     return sum(parameter.numel() for block in blocks for parameter in block.parameters())
-
-
-@contextmanager
-def with_kept_blocks(blocks: list[nn.Module]) -> Iterator[None]:
-    """While active, capture keeps the results of these blocks for backward, which recomputes everything else."""
-
-    def keep(block: nn.Module, arguments: Any, result: Any) -> None:
-        for tensor in flatten(result)[0]:
-            keep_for_backward(tensor)
-
-    with ExitStack() as stack:
-        for block in blocks:
-            stack.callback(block.register_forward_hook(keep).remove)
-        yield

@@ -18,7 +18,12 @@ def keep_for_backward(tensor: Tensor) -> None:
     """Keep a value of forward for backward; values between two kept ones are recomputed."""
     node = traced_node(tensor)
     if node is not None:
-        node.meta[_KEPT] = True
+        keep(node)
+
+
+def keep(node: Node) -> None:
+    """Keep a value of a captured graph for backward."""
+    node.meta[_KEPT] = True
 
 
 def end_of_forward() -> None:

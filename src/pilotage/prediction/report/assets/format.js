@@ -9,7 +9,8 @@ function scaled(value, units, base) {
     size /= base;
     place += 1;
   }
-  const digits = place === 0 && base === 1024 ? 0 : size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  const isWhole = place === 0 && (base === 1024 || Number.isInteger(value));
+  const digits = isWhole ? 0 : size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
   return `${value < 0 ? "−" : ""}${size.toFixed(digits)}${units[place] ? `${SPACE}${units[place]}` : ""}`;
 }
 
