@@ -37,7 +37,7 @@ def test_a_type_that_forward_converts_to_is_changed_too(subject_of):
     base, change = halved(subject_of, module)
     assert change.how == "model.half(), model.inner.kind = torch.float16, and inputs of that type"
     # Activations dominate.
-    assert change.peak_bytes < 0.6 * base.peak_bytes
+    assert change.peak_bytes < 0.65 * base.peak_bytes
     assert module["inner"].kind is torch.float32
 
 
@@ -48,7 +48,9 @@ def test_a_forward_that_always_computes_in_float32_is_named_with_its_line(subjec
     assert change.peak_bytes > 0.8 * base.peak_bytes
 
 
-@pytest.mark.parametrize(("count", "end"), [(1, "kind = torch.bfloat16"), (4, "2 more attributes that are torch.float32")])
+@pytest.mark.parametrize(
+    ("count", "end"), [(1, "kind = torch.bfloat16"), (4, "2 more attributes that are torch.float32")]
+)
 def test_few_attributes_are_written_out(count, end):
     module = nn.ModuleList(Converting(torch.float32) for _ in range(count))
     how = how_to_halve("bfloat16", types_of_attributes(module))

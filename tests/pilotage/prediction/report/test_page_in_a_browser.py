@@ -192,9 +192,29 @@ def test_all_views_are_printed(chromium, pages):
     page.frame()
     for tab in TABS:
         assert page.run(f"document.getElementById('panel-{tab}').getClientRects().length"), tab
+    for tab in ("memory", "tiles", "pipeline", "host"):
+        drawn = f"[...document.querySelectorAll('#panel-{tab} :is(.chart, canvas)')].map((each) => each.clientWidth)"
+        widths = page.run(drawn)
+        assert widths, f"no chart of {tab} is printed"
+        assert min(widths) > 20, (tab, widths)
     assert page.run("document.querySelectorAll('#panel-operations .row').length") == 150
+    assert "The first 150 of 10,000 rows." in page.run("document.getElementById('panel-operations').innerText")
     assert page.run("document.querySelector('.tabs').getClientRects().length") == 0
+    page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run("document.documentElement.classList.contains('printing')") is False
     page.close()
+
+
+def test_whole_numbers_have_no_decimals(chromium, pages):
+    page = chromium.open(pages["two"])
+    page.run("document.getElementById('tab-operations').click()")
+    page.frame()
+    cells = page.run("[...document.querySelectorAll('#panel-operations .cell')].map((each) => each.textContent)")
+    figures = page.run("document.querySelector('#panel-compare table').innerText")
+    page.close()
+    assert "18" in cells
+    assert "18.0" not in cells
+    assert "5,000 times" in figures
 
 
 def test_a_narrow_screen_shows_every_column_of_what_to_change(chromium, pages):

@@ -37,7 +37,7 @@ function makePane(report, place) {
 
 function build(wanted) {
   const main = document.getElementById("main"), list = document.getElementById("tabs");
-  redrawn.length = 0;
+  redrawn.length = sized.length = 0;
   tabs = VIEWS.filter((view) => panes.some((pane) => view.has(pane.device))).map((view) => {
     const panel = element("div", { role: "tabpanel", id: `panel-${view.name}`, "aria-labelledby": `tab-${view.name}`, tabindex: "0", hidden: true, "data-title": view.label });
     const tab = element("button", { type: "button", role: "tab", id: `tab-${view.name}`, "aria-controls": `panel-${view.name}`, "aria-selected": "false", tabindex: "-1", on: { click: () => show(view.name) } }, view.label);
@@ -119,14 +119,25 @@ function repaint() {
   for (const draw of redrawn) draw();
 }
 
+let themeOfScreen = null;
+
 function preparePrint() {
+  const root = document.documentElement;
   isPrinting = true;
+  themeOfScreen = root.dataset.theme || null;
+  root.dataset.theme = "light";
+  // Charts are drawn for the width of their place, so every panel takes that of a sheet of paper now.
+  root.classList.add("printing");
   for (const tab of tabs) fill(tab);
+  for (const look of sized) look();
   repaint();
 }
 
 function endPrint() {
+  const root = document.documentElement;
   isPrinting = false;
+  root.classList.remove("printing");
+  if (themeOfScreen) root.dataset.theme = themeOfScreen; else delete root.dataset.theme;
   build(shown);
 }
 

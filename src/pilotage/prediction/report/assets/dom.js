@@ -79,6 +79,8 @@ const tooltip = {
 };
 
 // Draws now and whenever the width of the place changes; a hidden place has none and is drawn when it is shown.
+const sized = [];
+
 function whenSized(place, draw) {
   let last = 0;
   const look = () => {
@@ -89,5 +91,6 @@ function whenSized(place, draw) {
     }
   };
   new ResizeObserver(look).observe(place);
+  sized.push(look);
   look();
 }

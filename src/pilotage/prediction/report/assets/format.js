@@ -65,6 +65,7 @@ function percentText(share) {
 function changeText(before, after) {
   if (!before || after === null || after === undefined) return "";
   const change = after / before - 1;
+  if (change >= 10) return `${wholeText(after / before)} times`;
   return Math.abs(change) < 0.0005 ? "same" : `${change > 0 ? "+" : ""}${percentText(change)}`;
 }
 

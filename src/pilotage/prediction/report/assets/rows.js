@@ -82,6 +82,7 @@ class RowTable {
     this.to = end;
     const shown = this.rows.slice(first, end).map((row, place) => this.draw(row, first + place));
     if (!this.rows.length) shown.push(element("div", { class: "nothing" }, "Nothing matches."));
+    if (isPrinting && end < this.rows.length) shown.push(element("div", { class: "nothing" }, `The first ${end} of ${wholeText(this.rows.length)} rows.`));
     this.inner.replaceChildren(this.head, ...shown);
     if (this.active >= first && this.active < end) this.node.setAttribute("aria-activedescendant", this.name(this.active));
     else this.node.removeAttribute("aria-activedescendant");

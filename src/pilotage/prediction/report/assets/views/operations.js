@@ -76,7 +76,7 @@ function operationColumns(device, sums, isGrouped) {
   if (hasTimes) columns.push({ key: "times", label: "Runs", title: "Runs in one update", number: true, width: "56px", value: (row) => row.runs || row.times, show: (row) => wholeText(row.runs || row.times) });
   if (showsPredicted) columns.push({ key: "seconds", label: "Predicted", number: true, width: "108px", value: (row) => row.seconds, show: (row) => secondsText(row.seconds) });
   if (showsMeasured) columns.push({ key: "measured", label: "Measured", number: true, width: "108px", value: (row) => row.measured, show: (row) => secondsText(row.measured) });
-  if (showsPredicted || showsMeasured) columns.push({ key: "time", label: "Share", title: "Share of the time of all operations", number: true, width: "108px", value: timeOf, show: (row) => shareCell(timeOf(row), sums, row.phase) });
+  if (showsPredicted || showsMeasured) columns.push({ key: "time", label: "Share", title: "Share of the time of all operations", number: true, width: "116px", value: timeOf, show: (row) => shareCell(timeOf(row), sums, row.phase) });
   columns.push({ key: "source", label: "Source", width: "minmax(190px, 2fr)", least: 190, mono: true, value: (row) => (row.source ? `${row.source.file}:${String(row.source.line).padStart(7)}` : null),
     show: (row) => (row.source ? `${fileName(row.source.file)}:${row.source.line}  ${row.source.text}` : UNKNOWN), tip: (row) => (row.source ? `${row.source.file}:${row.source.line}\n${row.source.text}` : null) });
   return matchMedia("(max-width: 620px)").matches ? timesFirst(columns) : columns;
