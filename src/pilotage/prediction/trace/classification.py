@@ -80,12 +80,9 @@ def work_of(target: Any, args: Sequence[Any], kwargs: dict[str, Any], result: An
     if namespace == "prim":
         return Work(kind=WorkKind.FREE)
     work = _work(target, name, args, kwargs, result)
-    # An operator of the user's is a function of several steps, which nobody counts.
+    # Nobody sees how many kernels an operator of the user's starts, unless it says so.
     is_own = namespace not in ("aten", "prims") and work.kind is not WorkKind.FREE
-    return replace(work, kernels=_KERNELS_OF_AN_OPERATOR) if is_own else work
-
-
-_KERNELS_OF_AN_OPERATOR = 6
+    return replace(work, kernels=getattr(target, "kernels", 1)) if is_own else work
 
 
 def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Work:

@@ -133,3 +133,15 @@ def test_results_are_described_by_type_and_shape():
     value = (torch.zeros(2, 3), torch.zeros(4, dtype=torch.bfloat16), torch.zeros((), dtype=torch.bool))
     assert described(value) == "f32[2,3], bf16[4], bool[]"
     assert name_of(aten.convolution.default) == "aten.convolution"
+
+
+def test_an_operator_of_ones_own_starts_as_many_kernels_as_it_says():
+    @torch.library.custom_op("test_classification::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    twice.register_fake(torch.empty_like)
+    overload = torch.ops.test_classification.twice.default
+    assert work(overload, torch.zeros(8)).kernels == 1
+    overload.kernels = 4
+    assert work(overload, torch.zeros(8)).kernels == 4
