@@ -29,7 +29,7 @@ def how_to_halve(kind: str, types: Sequence[Conversion]) -> str:
 
 
 def stays_wide(prediction: Prediction) -> str:
-    """What to know about a program in half precision that still multiplies in float32 for the most part; else nothing."""
+    """What to know about a program in half precision that mostly multiplies in float32; else nothing."""
     operations = prediction.traced.update.operations
     products = [each.work for each in operations if each.work.kind in _PRODUCTS]
     wide = sum(each.flops for each in products if each.type == "float32")

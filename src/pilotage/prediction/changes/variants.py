@@ -38,7 +38,7 @@ def types_of_attributes(module: nn.Module) -> list[Conversion]:
 
 @contextmanager
 def in_type(subject: Subject, dtype: torch.dtype) -> Iterator[Subject]:
-    """While active, the module's float32 tensors and attributes have another type; yields the subject with such inputs."""
+    """While active, the module's float32 tensors and types are others; yields the subject with such inputs."""
     changed: list[tuple[dict[str, Any], str, Any]] = []
     made: dict[int, Tensor] = {}
     try:
