@@ -132,5 +132,5 @@ def _backward(ctx, gradient, *_):  # type: ignore[no-untyped-def]
 normalize_planes.register_autograd(_backward, setup_context=_setup)
 
 # How many kernels each starts on a card, for predictions: two of ours, and those of torch for numbers of channels.
-torch.ops.cosmictagger.normalize_planes.default.kernels = 17
-torch.ops.cosmictagger.normalize_planes_backward.default.kernels = 9
+torch.ops.cosmictagger.normalize_planes.default.kernels = 17  # type: ignore[attr-defined]
+torch.ops.cosmictagger.normalize_planes_backward.default.kernels = 9  # type: ignore[attr-defined]

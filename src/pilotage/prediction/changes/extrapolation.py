@@ -31,15 +31,16 @@ class _OnNoLineError(Exception):
 
 
 def _extended(small: Any, large: Any, reach: float, times: float) -> Any:
-    """The value beyond the larger one, on the line through both; what is no number is that of the larger one."""
+    """The value beyond the larger one, on the line through both; anything but a number is that of the larger one."""
     if type(small) is not type(large):
         raise _OnNoLineError
-    if is_dataclass(large):
-        return type(large)(  # type: ignore[operator]
+    if is_dataclass(large) and not isinstance(large, type):
+        return replace(
+            large,
             **{
                 each.name: _extended(getattr(small, each.name), getattr(large, each.name), reach, times)
                 for each in fields(large)
-            }
+            },
         )
     if isinstance(large, tuple):
         if len(small) != len(large):
