@@ -35,9 +35,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_seconds,
-        default=12.0,
+        default=20.0,
         metavar="S",
-        help="processor time for pricing changes; 0 prices none (12)",
+        help="processor time for pricing changes; 0 prices none (20)",
     )
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)
