@@ -11,8 +11,8 @@ from pilotage.arrival.reference import Outcome
 _FACTOR = 16.0
 """Differences up to this many times the effect of other rounding are explained by rounding.
 
-Other rounding changes the results of operations, not the order of the sums inside of them: adding 500 numbers that
-cancel one after another makes an error that is about 16 times that of adding them in pairs.
+Other rounding changes the results of operations, not the order of the sums inside of them. Compiled code of two small
+networks, which had agreed with float64, differed by up to about 14 times that effect; with 8 they were refused.
 """
 
 
