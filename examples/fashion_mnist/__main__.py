@@ -23,13 +23,14 @@ def main() -> int:
         except (PilotageError, OSError) as error:
             complain(str(error))
             return 1
+        return 0
     except KeyboardInterrupt:
         # If Ctrl-C arrives during an `exec`, as when a dataclass is created, Python marks the process to die of the
         # signal although it is caught here. Another `exec` clears the mark, so that the status below is returned.
         exec("")
-        print("\nfashion_mnist: interrupted; no half-written file is left.", file=sys.stderr)
-        return 130
-    return 0
+    # After `except`, where the interrupted frames are gone: a progress bar that one of them held has printed its end.
+    print("\nfashion_mnist: interrupted; no half-written file is left.", file=sys.stderr)
+    return 130
 
 
 if __name__ == "__main__":

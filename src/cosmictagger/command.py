@@ -55,9 +55,12 @@ def main(words: Sequence[str] | None = None, *, console: bool = True) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt as interrupt:
-        print("; ".join(filter(None, ("cosmictagger: interrupted", str(interrupt)))), file=sys.stderr)
-        return 130
-    return 0
+        how_to_continue = str(interrupt)
+    else:
+        return 0
+    # After `except`, where the interrupted frames are gone: a progress bar that one of them held has printed its end.
+    print("; ".join(filter(None, ("cosmictagger: interrupted", how_to_continue))), file=sys.stderr)
+    return 130
 
 
 def _answer(given: list[str], console: bool) -> None:

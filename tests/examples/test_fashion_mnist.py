@@ -200,3 +200,24 @@ def test_interrupted_training_leaves_no_partial_file_and_no_process(tmp_path: Pa
     assert os.listdir(tmp_path / "output") == ["sample_images.png"]
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+INTERRUPTED = """
+import runpy, sys, types
+from tqdm import tqdm
+
+def run(command, settings):
+    bar = tqdm(total=2)
+    raise KeyboardInterrupt
+
+sys.modules["tutorial"] = types.SimpleNamespace(run=run)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_the_last_line_of_an_interrupted_run_comes_after_its_progress_bars(run) -> None:
+    ended = run("-c", INTERRUPTED, TUTORIAL, "train")
+    assert ended.returncode == 130
+    assert ended.stderr.splitlines()[-1] == "fashion_mnist: interrupted; no half-written file is left."

@@ -42,8 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pilotage {command.name}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"pilotage {command.name}: interrupted", file=sys.stderr)
-        return 130
+        pass
+    # After `except`, where the interrupted frames are gone: a progress bar that one of them held has printed its end.
+    print(f"pilotage {command.name}: interrupted", file=sys.stderr)
+    return 130
 
 
 def build_parser() -> argparse.ArgumentParser:

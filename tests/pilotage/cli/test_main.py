@@ -46,6 +46,20 @@ def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "pilotage try: interrupted\n"
 
 
+def test_a_progress_bar_of_the_interrupted_code_ends_before_the_last_line(monkeypatch, capsys):
+    class Bar:
+        def __del__(self) -> None:
+            print("50%", file=sys.stderr)
+
+    def interrupted(arguments: Namespace) -> int:
+        bar = Bar()
+        raise KeyboardInterrupt(bar.__class__)
+
+    monkeypatch.setattr(command_line, "COMMANDS", (command_that(interrupted),))
+    assert command_line.main(["try"]) == 130
+    assert capsys.readouterr().err == "50%\npilotage try: interrupted\n"
+
+
 def test_python_m_pilotage_shows_the_help_quickly_without_torch():
     program = "import sys; sys.modules['torch'] = None; sys.argv = ['pilotage', '--version']; "
     program += "import runpy; runpy.run_module('pilotage', run_name='__main__')"
