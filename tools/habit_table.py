@@ -100,6 +100,9 @@ def _row(script: Mapping[str, Any]) -> str:
     best = min(times, key=lambda way: statistics.median(times[way]))
     cells = [f"{statistics.median(times['eager']):.2f} ms"]
     for way in ("torch.compile", "pilotage"):
+        if way not in times:
+            cells.append(f"refuses: {script['refused']}")
+            continue
         factors = [eager / own for eager, own in zip(times["eager"], times[way], strict=True)]
         low, high = min(factors), max(factors)
         found = f"{statistics.median(factors):.2f} × ({low:.2f} to {high:.2f})"

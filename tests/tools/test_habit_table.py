@@ -40,6 +40,12 @@ def test_what_torch_compile_leaves_alone_has_no_factor(tool):
     assert "| compiled nothing |" in tool.page(results(script("a", compiled=False)))
 
 
+def test_what_torch_compile_refuses_is_said_in_its_words(tool):
+    refused = script("a", compiled=False) | {"refused": "no double backward"}
+    del refused["milliseconds"]["torch.compile"]
+    assert "| refuses: no double backward | **2.00 ×" in tool.page(results(refused))
+
+
 def test_the_page_says_what_else_ran(tool):
     assert "Nothing else ran beside it." in tool.page(results(script("a")))
     assert "Other programs used 1.4 of the 2 cores" in tool.page(results(script("a"), other_cores=1.43))
