@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from cosmictagger.configuration.choices import GrowthRate
@@ -32,6 +33,11 @@ def channels_at(network: Network, level: int) -> int:
     return filters * (1 + depth) if network.growth_rate is GrowthRate.additive else filters * 2**depth
 
 
+def widened(scores: Tensor) -> Tensor:
+    """Scores in float32 at least, for the losses."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
 class Head(nn.Module):
     """A 1x1 block, four blocks, and a 1x1 convolution to the outputs."""
 
@@ -54,7 +60,7 @@ class EventClassifier(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """Scores (N, 4); the head's gradient does not reach the rest of the network."""
-        return super().forward(joined(features.detach())).float().mean((2, 3))
+        return widened(super().forward(joined(features.detach()))).mean((2, 3))
 
 
 class VertexFinder(Head):
@@ -65,4 +71,4 @@ class VertexFinder(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (3 N, 3, h, w)."""
-        return super().forward(features).float()
+        return widened(super().forward(features))

@@ -14,6 +14,9 @@ __all__ = ["ProcessRecord", "RunRecord", "Update", "read_run"]
 
 Fields = Mapping[str, Any]
 
+LOAD_FIELDS = ("loader", "epoch", "samples", "indices", "content")
+"""What is written about a batch, in this order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -147,15 +150,33 @@ def _read(path: Path) -> ProcessRecord | None:
     return ProcessRecord(
         header=header,
         updates=tuple(
-            Update({**each["common"], **step})
+            _update(row, each["common"], each["epoch"])
             for each in lines
             if each["event"] == "updates"
-            for step in each["updates"]
+            for row in each["rows"]
         ),
         weights=_digests(lines),
         events=tuple(each for each in lines if each["event"] not in kinds),
         summary=last.get("summary", {}),
         end=last.get("end"),
+    )
+
+
+def _update(row: list[Any], common: Fields, epoch: float) -> Update:
+    """An update from its row, with what it shares with its neighbours."""
+    step, losses, exchanges, moment, loads, skipped, facts = row
+    return Update(
+        {
+            **common,
+            "step": step,
+            "losses": losses,
+            "exchanges": exchanges,
+            "time": epoch + moment,
+            "moment": moment,
+            "loads": [dict(zip(LOAD_FIELDS, load, strict=True)) for load in loads],
+            "skipped": skipped,
+            **facts,
+        }
     )
 
 

@@ -23,6 +23,16 @@ def test_heads_give_event_class_and_vertex(change):
     assert all(bool(((each >= 0) & (each <= 1)).all()) for each in said["vertex"])
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [(torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32)],
+)
+def test_scores_of_the_heads_are_float32_at_least(given, wanted):
+    outputs = UResNet(replace(SMALL, **HEADS)).to(given).outputs(torch.randn(2, 3, 16, 32, dtype=given))
+    assert outputs.event.dtype is wanted
+    assert outputs.vertex.dtype is wanted
+
+
 def test_without_heads_nothing_changes():
     torch.manual_seed(1)
     plain = UResNet(SMALL).eval()

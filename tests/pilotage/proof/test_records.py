@@ -11,7 +11,10 @@ def line(event, **fields):
     return json.dumps({"event": event, **fields})
 
 
-UPDATE = {"losses": [2.0, 1.0], "loads": [], "exchanges": 0, "mode": "eager", "step": 1}
+def updates(*loads):
+    """A line with one update."""
+    row = [1, [2.0, 1.0], 0, 0.5, loads, 3, {"device": "cpu"}]
+    return line("updates", common={"mode": "eager", "device": "hpu"}, epoch=100.0, rows=[row])
 
 
 def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
@@ -19,8 +22,8 @@ def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
         tmp_path,
         "1",
         line("process", rank=0),
-        line("updates", common={}, updates=[UPDATE]),
-        line("updates", common={}, updates=[UPDATE])[:20],
+        updates(),
+        updates()[:20],
     )
     run = read_run(tmp_path)
     assert run.steps == 1
@@ -29,8 +32,8 @@ def test_a_record_that_was_cut_in_its_last_line_is_read_up_to_there(tmp_path):
 
 
 def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
-    write(tmp_path, "1", line("process", rank=1), line("updates", common={}, updates=[UPDATE]))
-    write(tmp_path, "2", line("process", rank=0), line("updates", common={}, updates=[UPDATE]))
+    write(tmp_path, "1", line("process", rank=1), updates())
+    write(tmp_path, "2", line("process", rank=0), updates())
     write(tmp_path, "3", line("process", rank=2))
     run = read_run(tmp_path)
     assert [each.rank for each in run.trained] == [0, 1]
@@ -38,13 +41,18 @@ def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
 
 
 def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path):
-    load = {"samples": 2, "indices": [3, 4], "content": None}
-    write(
-        tmp_path, "1", line("process", rank=0), line("updates", common={}, updates=[UPDATE | {"loads": [load, load]}])
-    )
+    load = [0, 1, 2, [3, 4], None]
+    write(tmp_path, "1", line("process", rank=0), updates(load, load))
     (update,) = read_run(tmp_path).first.updates
     assert update.samples == 4
     assert update.indices == [3, 4, 3, 4]
+
+
+def test_an_update_has_its_own_fields_and_those_of_its_neighbours(tmp_path):
+    write(tmp_path, "1", line("process", rank=0), updates())
+    (update,) = read_run(tmp_path).first.updates
+    assert (update.step, update.is_eager, update.device) == (1, True, "cpu")
+    assert (update.fields["time"], update.fields["skipped"]) == (100.5, 3)
 
 
 def test_the_last_summary_counts(tmp_path):

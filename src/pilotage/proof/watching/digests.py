@@ -53,49 +53,63 @@ def sketch_weights(tensors: Iterable[Tensor]) -> str:
     if not kept:
         return ""
     device = kept[0].device
-    # Each is a loop in C++ over all tensors; a loop in Python takes longer than the arithmetic.
-    if {(tensor.dtype, tensor.device) for tensor in kept} != {(torch.float32, device)}:
+    if any(tensor.dtype is not torch.float32 or tensor.device != device for tensor in kept):
         kept = [tensor.to(device, torch.float32) for tensor in kept]
-    counts = [tensor.numel() for tensor in kept]
-    if max(counts) > _PERIOD:
-        kept = [_folded(tensor) if count > _PERIOD else tensor for tensor, count in zip(kept, counts, strict=True)]
-        counts = [min(count, _PERIOD) for count in counts]
-    layout = _layout(tuple(counts), device)
-    pieces = [piece for pair in zip(kept, layout.padding, strict=True) for piece in pair]
+    layout = _layout(tuple([tensor.numel() for tensor in kept]), device)
+    pieces = []
+    for tensor, period, padding in zip(kept, layout.periods, layout.padding, strict=True):
+        pieces.append(tensor if period is None else _folded(tensor, period))
+        if padding is not None:
+            pieces.append(padding)
+    # One copy in C++; a product with a matrix would be faster than `index_add`, but a script may let products round.
     signed = flatten_dense_tensors(pieces).mul_(layout.signs).view(-1, BUCKETS)
     summed = layout.zeros.index_add(0, layout.owners, signed)
     return base64.b64encode(summed.cpu().numpy().tobytes()).decode()
 
 
-def _folded(tensor: Tensor) -> Tensor:
+def _folded(tensor: Tensor, period: int) -> Tensor:
     """A long tensor, summed over the period of the signs."""
-    flat, count = tensor.reshape(-1), tensor.numel()
-    whole = count - count % _PERIOD
-    summed = flat[:whole].view(-1, _PERIOD).sum(0)
-    summed[: count - whole] += flat[whole:]
+    count = tensor.numel()
+    rest = count % period
+    if not rest:
+        return tensor.reshape(-1, period).sum(0)
+    flat = tensor.reshape(-1)
+    summed = flat[: count - rest].view(-1, period).sum(0)
+    summed[:rest] += flat[count - rest :]
     return summed
 
 
 class _Layout(NamedTuple):
     """How tensors of known sizes lie one behind the other, each padded to whole rows of buckets."""
 
+    periods: list[int | None]
+    """Of each tensor that is longer than its signs: after how many elements these repeat."""
     signs: Tensor
     owners: Tensor
     """The tensor that each row belongs to."""
-    padding: list[Tensor]
+    padding: list[Tensor | None]
     zeros: Tensor
 
 
 @lru_cache(maxsize=8)
 def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
     drawn = torch.randint(0, 2, (_PERIOD,), generator=torch.Generator().manual_seed(20240229)) * 2.0 - 1.0
-    rows = [-(-count // BUCKETS) for count in counts]
+    periods = [None if count <= _PERIOD else _period(count) for count in counts]
+    lengths = [count if period is None else period for count, period in zip(counts, periods, strict=True)]
+    rows = [-(-length // BUCKETS) for length in lengths]
+    gaps = [each * BUCKETS - length for each, length in zip(rows, lengths, strict=True)]
     return _Layout(
+        periods=periods,
         signs=torch.cat([drawn[: each * BUCKETS] for each in rows]).to(device),
         owners=torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(rows)).to(device),
-        padding=[torch.zeros(each * BUCKETS - count, device=device) for each, count in zip(rows, counts, strict=True)],
+        padding=[torch.zeros(gap, device=device) if gap else None for gap in gaps],
         zeros=torch.zeros(len(counts), BUCKETS, device=device),
     )
+
+
+def _period(count: int) -> int:
+    """Where the signs of a long tensor repeat: if possible, so that no rest is left to be added."""
+    return next((each for each in range(_PERIOD, _PERIOD // 4, -BUCKETS) if count % each == 0), _PERIOD)
 
 
 def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:

@@ -63,15 +63,9 @@ class Load:
             found.content = self.content[start : start + size]
         return found
 
-    def as_record(self) -> dict[str, Any]:
-        """What the record keeps."""
-        return {
-            "loader": self.loader,
-            "epoch": self.epoch,
-            "samples": self.samples,
-            "indices": self.indices,
-            "content": self.content,
-        }
+    def as_row(self) -> list[Any]:
+        """What the record keeps, in the order of `records.LOAD_FIELDS`."""
+        return [self.loader, self.epoch, self.samples, self.indices, self.content]
 
 
 def _size_of(tensors: list[Tensor]) -> int:

@@ -33,6 +33,8 @@ class UpdateWatch:
         self._is_backward = False
         self._scaled: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
         """The losses behind scaled ones, by the address of the scaled one."""
+        self._is_scaling = False
+        """Whether any loss was scaled."""
         self._without_step = 0
         """Backward passes that no optimizer has followed."""
         self._line: str | None = None
@@ -69,7 +71,7 @@ class UpdateWatch:
         if not isinstance(root, Tensor) or root.numel() != 1:
             self._watch.pending.facts["root"] = "a tensor with several elements"
             return
-        loss = self._scaled.get(id(root), root)
+        loss = self._scaled.get(id(root), root) if self._is_scaling else root
         pending = self._watch.pending
         pending.facts["device"] = device = loss.device.type
         # On a card the number would have to be waited for.
@@ -100,6 +102,7 @@ class UpdateWatch:
             scaled = original(scaler, outputs)
             if isinstance(outputs, Tensor) and isinstance(scaled, Tensor) and scaled is not outputs:
                 self._scaled[id(scaled)] = outputs
+                self._is_scaling = True
             return scaled
 
         return scale

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EnoughSteps", "Pending", "Watch", "mean_loss"]
 
+Row = list[Any]
+"""Fields of an update or a batch without their names, which take longer to write than all else; `records` has them."""
+
 EXTRA_UPDATES = 20
 """How many more updates a script may make on its way to its own end."""
 
@@ -150,28 +153,20 @@ class Watch:
         """Write the updates so far, and the present summary."""
         self.begin()
         if self._steps:
-            groups: list[tuple[Mapping[str, Any], list[dict[str, Any]]]] = []
+            groups: list[tuple[Mapping[str, Any], list[Row]]] = []
             losses = iter(_numbers([loss for _, pending, _, _ in self._steps for loss in pending.losses]))
-            began = time.time() - time.perf_counter()
             common: Mapping[str, Any] | None = None
-            updates: list[dict[str, Any]] = []
+            rows: list[Row] = []
             for step, pending, moment, facts in self._steps:
                 if facts is not common:
-                    common, updates = facts, []
-                    groups.append((common, updates))
-                updates.append(
-                    {
-                        "step": step,
-                        "losses": [next(losses) for _ in pending.losses],
-                        "exchanges": pending.exchanges,
-                        "time": began + moment,
-                        "moment": moment,
-                        **pending.facts,
-                        **_samples_of([each for each in pending.batches if each.loader == pending.loader]),
-                    }
-                )
-            for common, updates in groups:
-                self.record.wait("updates", common=common, updates=updates)
+                    common, rows = facts, []
+                    groups.append((common, rows))
+                loads, skipped = _loads_of(pending)
+                own = [next(losses) for _ in pending.losses]
+                rows.append([step, own, pending.exchanges, moment, loads, skipped, pending.facts])
+            epoch = time.time() - time.perf_counter()
+            for common, rows in groups:
+                self.record.wait("updates", common=common, epoch=epoch, rows=rows)
             self._steps = []
         now = time.monotonic()
         if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:
@@ -254,10 +249,8 @@ def _numbers(losses: list[Any]) -> list[float]:
     return [float(mean_loss(loss)) if hasattr(loss, "detach") else float(loss) for loss in losses]
 
 
-def _samples_of(batches: list[Load]) -> dict[str, Any]:
-    skipped = [batch for batch in batches if batch.is_skipped]
-    kept = [batch for batch in batches if not batch.is_skipped] if skipped else batches
-    return {
-        "loads": [batch.as_record() for batch in kept],
-        "skipped": sum(batch.samples for batch in skipped) if skipped else 0,
-    }
+def _loads_of(pending: Pending) -> tuple[list[Row], int]:
+    """The batches of an update, and how many samples of others were skipped."""
+    batches = [batch for batch in pending.batches if batch.loader == pending.loader]
+    skipped = sum([batch.samples for batch in batches if batch.is_skipped])
+    return [batch.as_row() for batch in batches if not batch.is_skipped], skipped

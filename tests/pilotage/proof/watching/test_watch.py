@@ -71,8 +71,8 @@ def test_batches_of_other_loaders_do_not_belong_to_an_update(watch, tmp_path):
         def __init__(self, loader):
             self.loader = loader
 
-        def as_record(self):
-            return {"loader": self.loader, "samples": 4, "indices": None, "content": None, "epoch": 0}
+        def as_row(self):
+            return [self.loader, 0, 4, None, None]
 
     watch.pending.batches = [Load(1), Load(0)]
     watch.pending.loader = 0
