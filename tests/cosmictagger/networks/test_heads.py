@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cosmictagger.configuration.choices import ConvMode, GrowthRate
+from cosmictagger.configuration.choices import ConvMode, GrowthRate, Precision
 from cosmictagger.configuration.network import A21, URESNET
 from cosmictagger.networks.uresnet import UResNet, parameter_count
+from cosmictagger.training.precision import NUMBER_TYPES
 
 SMALL = replace(A21, depth=3, n_initial_filters=2, bottleneck_deepest=4, blocks_deepest_layer=1, blocks_per_layer=1)
 HEADS = {"event_label": True, "vertex": True}
@@ -23,12 +24,12 @@ def test_heads_give_event_class_and_vertex(change):
     assert all(bool(((each >= 0) & (each <= 1)).all()) for each in said["vertex"])
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [(torch.float64, torch.float64), (torch.float32, torch.float32), (torch.bfloat16, torch.float32)],
-)
-def test_scores_of_the_heads_are_float32_at_least(given, wanted):
-    outputs = UResNet(replace(SMALL, **HEADS)).to(given).outputs(torch.randn(2, 3, 16, 32, dtype=given))
+@pytest.mark.parametrize("precision", [Precision.float64, Precision.float32, Precision.bfloat16])
+def test_scores_of_the_heads_are_float32_at_least(precision):
+    types = NUMBER_TYPES[precision]
+    network = UResNet(replace(SMALL, **HEADS), compute_type=types.activations).to(types.weights)
+    outputs = network.outputs(torch.randn(2, 3, 16, 32))
+    wanted = torch.float64 if precision is Precision.float64 else torch.float32
     assert outputs.event.dtype is wanted
     assert outputs.vertex.dtype is wanted
 
