@@ -151,6 +151,30 @@ def test_views_share_memory_and_outputs_take_the_size_they_need(alone):
     alone(program)
 
 
+def test_inference_mode_makes_the_tensors_that_it_makes_on_the_cpu(alone):
+    def program():
+        import torch
+
+        import habana_frameworks.torch.core  # noqa: F401
+
+        def answers(device):
+            torch.manual_seed(1)
+            layer, given = torch.nn.Linear(3, 4).to(device), torch.randn(2, 3).to(device)
+            with torch.inference_mode():
+                made = given * 2
+                inside = [layer(given), given.view(-1), given[0], given.t().chunk(3)[1], made.view(-1), given.clone()]
+            # A view keeps the kind of its tensor outside too.
+            inside += [made.view(-1), made[1], made + 1]
+            layer(given).sum().backward()
+            return [(each.cpu(), each.is_inference()) for each in (*inside, layer.weight.grad)]
+
+        for (number, (own, kind)), (expected, wanted) in zip(enumerate(answers("hpu")), answers("cpu"), strict=True):
+            assert torch.equal(own, expected), number
+            assert kind == wanted, number
+
+    alone(program)
+
+
 def test_tensors_of_two_devices_are_not_mixed(alone):
     def program():
         import pytest

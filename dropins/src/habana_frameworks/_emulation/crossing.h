@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/InferenceMode.h>
 
 #include "device.h"
 #include "graphs.h"
@@ -39,7 +40,7 @@ class Crossing {
       return known->second;
     }
     gather(card);
-    auto made = tensor_over(storage_beneath(card.storage()), key_underneath(), card);
+    auto made = tensor_over(storage_beneath(card), key_underneath(), card);
     beneath_.emplace(card.unsafeGetTensorImpl(), made);
     cards_.emplace(made.unsafeGetTensorImpl(), card);
     return made;
@@ -57,9 +58,11 @@ class Crossing {
     auto* storage = beneath.storage().unsafeGetStorageImpl();
     auto place = card_storages_.find(storage);
     if (place == card_storages_.end()) {
-      place = card_storages_.emplace(storage, card_storage(beneath.storage())).first;
+      place = card_storages_.emplace(storage, Owned{card_storage(beneath.storage()), c10::InferenceMode::is_enabled()}).first;
     }
-    return tensor_over(place->second, c10::DispatchKey::HPU, beneath);
+    // A view of an ordinary tensor is an ordinary one in inference mode too.
+    const c10::InferenceMode mode(place->second.is_inference);
+    return tensor_over(place->second.storage, c10::DispatchKey::HPU, beneath);
   }
 
   // A kernel may have resized an output, and thereby reallocated it.
@@ -78,7 +81,14 @@ class Crossing {
   }
 
  private:
-  c10::Storage storage_beneath(const c10::Storage& card) {
+  // Memory of the card, and whether the tensor that has it was made in inference mode.
+  struct Owned {
+    c10::Storage storage;
+    bool is_inference;
+  };
+
+  c10::Storage storage_beneath(const at::Tensor& tensor) {
+    const auto& card = tensor.storage();
     const auto known = storages_beneath_.find(card.unsafeGetStorageImpl());
     if (known != storages_beneath_.end()) {
       return known->second;
@@ -86,14 +96,14 @@ class Crossing {
     c10::DataPtr memory(card.mutable_data(), new c10::Storage(card), &delete_storage, underneath());
     c10::Storage made(c10::Storage::use_byte_size_t(), card.nbytes(), std::move(memory), allocator_underneath(), true);
     storages_beneath_.emplace(card.unsafeGetStorageImpl(), made);
-    card_storages_.emplace(made.unsafeGetStorageImpl(), card);
+    card_storages_.emplace(made.unsafeGetStorageImpl(), Owned{card, tensor.is_inference()});
     return made;
   }
 
   std::unordered_map<c10::TensorImpl*, at::Tensor> beneath_;
   std::unordered_map<c10::TensorImpl*, at::Tensor> cards_;
   std::unordered_map<c10::StorageImpl*, c10::Storage> storages_beneath_;
-  std::unordered_map<c10::StorageImpl*, c10::Storage> card_storages_;
+  std::unordered_map<c10::StorageImpl*, Owned> card_storages_;
 };
 
 } // namespace emulation
