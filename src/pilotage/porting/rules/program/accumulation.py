@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from pilotage.porting.analysis.accumulation import division_by
+from pilotage.porting.analysis.code.flow import path_of, reads
 from pilotage.porting.analysis.code.iterations import iterated
 from pilotage.porting.analysis.code.origins import origins
 from pilotage.porting.analysis.code.scopes import Scope
@@ -38,6 +40,7 @@ def apply(porting: Porting) -> None:
             _join_batches(porting, planned)
         else:
             _keep_lengths(porting, planned)
+        _stop_undoing_division(porting, step)
         count = ast.unparse(step.accumulation.count)
         porting.find(
             step.source,
@@ -119,6 +122,37 @@ def _keep_lengths(porting: Porting, planned: PlannedStep) -> None:
                 )
 
 
+def _stop_undoing_division(porting: Porting, step: TrainingStep) -> None:
+    """Leave out ``* n`` where the script shows a loss that it has divided by n: the program's loss is not divided."""
+    if not _divides_its_loss(step):
+        return
+    source = step.source
+    assert step.accumulation is not None
+    gone = {each for node in (*step.region, *step.removed) for each in ast.walk(node)}
+    for node in ast.walk(step.loop or step.scope.node):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or node in gone:
+            continue
+        for factor, kept in ((node.right, node.left), (node.left, node.right)):
+            if ast.dump(factor) == ast.dump(step.accumulation.count) and step.loss_name in reads(kept):
+                porting.replace(source, node, source.segment(kept), NAME)
+                break
+
+
+def _divides_its_loss(step: TrainingStep) -> bool:
+    """Whether the variable of the loss holds the loss divided by the number of passes."""
+    assert step.accumulation is not None
+    for statement in (each for node in (*step.region, *step.removed) for each in ast.walk(node)):
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Div):
+            target, is_divided = statement.target, ast.dump(statement.value) == ast.dump(step.accumulation.count)
+        elif isinstance(statement, ast.Assign):
+            target, is_divided = statement.targets[0], division_by(statement.value, step.accumulation.count) is not None
+        else:
+            continue
+        if is_divided and path_of(target) == step.loss_name:
+            return True
+    return False
+
+
 def _count_in(porting: Porting, planned: PlannedStep, source: Source, scope: Scope) -> str | None:
     """The number of accumulated batches as it is written in a scope."""
     step = planned.step
@@ -174,9 +208,9 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="``if (i + 1) % n == 0`` around the update becomes gradientAccumulation(n): a call takes n "
-    "batches and makes one update. The division of the loss by n goes; without one, the gradients are "
-    "summed. With pilotage it becomes gradient_accumulation=n, and the loop goes through "
-    "pilotage.batches(loader, training_model).",
+    "batches and makes one update. The division of the loss by n goes, and so does a multiplication that "
+    "undoes it; without a division, the gradients are summed. With pilotage it becomes "
+    "gradient_accumulation=n, and the loop goes through pilotage.batches(loader, training_model).",
     why="The program accumulates by itself, without returning to Python between the batches.",
     example=Example(
         before=PLAIN_STEP

@@ -109,3 +109,32 @@ for i, (x, y) in enumerate(loader):
     assert "options.Training.gradientAccumulation(4)\n" in after
     assert after.index("gradientAccumulation(4)") < after.index("loader = poptorch.DataLoader(options")
     assert "loss = loss\n" not in after
+
+
+SHOWN = TEXT.replace("    total += loss.item()\n", "    {shown}\n")
+
+
+@pytest.mark.parametrize("target", [Target.POPTORCH, Target.PILOTAGE])
+@pytest.mark.parametrize(
+    ("shown", "after"),
+    [
+        ("total += loss.item() * steps", "total += loss.item()"),
+        ("total += steps * float(loss)", "total += float(loss)"),
+        ("print(f'{{loss.item() * steps:.4f}}')", "print(f'{loss.item():.4f}')"),
+        ("total += loss.item() * len(x) * steps / 3", "total += loss.item() * len(x) / 3"),
+        ("total += loss.item() * 2", "total += loss.item() * 2"),
+        ("total += i * steps", "total += i * steps"),
+    ],
+)
+@pytest.mark.parametrize("divided", ["loss = loss / steps", "loss /= steps"])
+def test_a_loss_is_not_multiplied_by_what_it_is_no_longer_divided_by(target, shown, after, divided):
+    text = SHOWN.replace("{shown}", shown).format(divided=divided, length=1)
+    report = port_texts({Path("script.py"): text}, target)
+    assert f"    {after}\n" in report.files[0].after
+
+
+def test_a_loss_that_was_not_divided_keeps_its_factor():
+    text = SHOWN.replace("{shown}", "total += loss.item() * steps").format(divided="x = x", length=1)
+    for before in ("loss.backward()", "(loss / steps).backward()"):
+        report = port_texts({Path("script.py"): text.replace("loss.backward()", before)}, Target.PILOTAGE)
+        assert "total += loss.item() * steps\n" in report.files[0].after
