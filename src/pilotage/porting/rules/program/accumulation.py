@@ -141,15 +141,14 @@ def _stop_undoing_division(porting: Porting, step: TrainingStep) -> None:
 def _divides_its_loss(step: TrainingStep) -> bool:
     """Whether the variable of the loss holds the loss divided by the number of passes."""
     assert step.accumulation is not None
+    count = step.accumulation.count
     for statement in (each for node in (*step.region, *step.removed) for each in ast.walk(node)):
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Div):
-            target, is_divided = statement.target, ast.dump(statement.value) == ast.dump(step.accumulation.count)
-        elif isinstance(statement, ast.Assign):
-            target, is_divided = statement.targets[0], division_by(statement.value, step.accumulation.count) is not None
-        else:
-            continue
-        if is_divided and path_of(target) == step.loss_name:
-            return True
+            if path_of(statement.target) == step.loss_name and ast.dump(statement.value) == ast.dump(count):
+                return True
+        elif isinstance(statement, ast.Assign) and path_of(statement.targets[0]) == step.loss_name:
+            if division_by(statement.value, count) is not None:
+                return True
     return False
 
 
