@@ -143,12 +143,15 @@ def _divides_its_loss(step: TrainingStep) -> bool:
     assert step.accumulation is not None
     count = step.accumulation.count
     for statement in (each for node in (*step.region, *step.removed) for each in ast.walk(node)):
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Div):
-            if path_of(statement.target) == step.loss_name and ast.dump(statement.value) == ast.dump(count):
-                return True
-        elif isinstance(statement, ast.Assign) and path_of(statement.targets[0]) == step.loss_name:
-            if division_by(statement.value, count) is not None:
-                return True
+        if isinstance(statement, ast.AugAssign):
+            is_divided = isinstance(statement.op, ast.Div) and ast.dump(statement.value) == ast.dump(count)
+            found = path_of(statement.target) if is_divided else None
+        elif isinstance(statement, ast.Assign):
+            found = path_of(statement.targets[0]) if division_by(statement.value, count) is not None else None
+        else:
+            continue
+        if found == step.loss_name:
+            return True
     return False
 
 
