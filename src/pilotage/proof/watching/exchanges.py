@@ -7,6 +7,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from pilotage.distributed.shutdown import wait_at_exit
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
 
@@ -27,6 +28,7 @@ class ExchangeWatch:
         """Follow collective operations from now on."""
         for name in (*_SUMMING, *_OTHERS):
             replace_function(distributed, name, partial(self._counted, name))
+        replace_function(distributed, "init_process_group", _joined)
         self._watch.summaries.append(lambda: {"collectives": dict(self._counts)})
 
     def _counted(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,3 +40,12 @@ class ExchangeWatch:
             return original(*args, **kwargs)
 
         return call
+
+
+def _joined(original: Callable[..., Any]) -> Callable[..., Any]:
+    def join(*args: Any, **kwargs: Any) -> Any:
+        # Scripts that use gloo abort at their end once in a while, by no fault of theirs, which would end the proof.
+        wait_at_exit()
+        return original(*args, **kwargs)
+
+    return join
