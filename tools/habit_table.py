@@ -17,6 +17,9 @@ PAGE = ROOT / "docs" / "lab-notes" / "habits.md"
 QUIET = 0.1
 """Cores that other programs may use on a machine that counts as idle."""
 
+NARROW = "\u00a0"
+"""A space at which no line ends."""
+
 PAGE_TEXT = """\
 # Ordinary scripts, timed
 
@@ -41,8 +44,8 @@ The scripts of [habits of PyTorch scripts](../habits.md), each as plain PyTorch,
 |---|--:|--:|--:|
 {rows}
 
-Left out are `early_stopping`, which ends by itself, `resume`, which has its loop in a function, and `two_networks`,
-which has no single model to compile. `make bench DEVICE=cpu ARGS='--only habits'` measures, and
+{refusals}Left out are `early_stopping`, which ends by itself, `resume`, which has its loop in a function, and
+`two_networks`, which has no single model to compile. `make bench DEVICE=cpu ARGS='--only habits'` measures, and
 `python -m tools.habit_table` writes this page.
 """
 
@@ -64,6 +67,7 @@ def page(results: Mapping[str, Any]) -> str:
         rounds=len(scripts[0]["milliseconds"]["eager"]),
         summary=_summary(scripts),
         rows="\n".join(map(_row, scripts)),
+        refusals=_refusals(scripts),
     )
 
 
@@ -101,7 +105,7 @@ def _row(script: Mapping[str, Any]) -> str:
     cells = [f"{statistics.median(times['eager']):.2f} ms"]
     for way in ("torch.compile", "pilotage"):
         if way not in times:
-            cells.append(f"refuses: {script['refused']}")
+            cells.append("refuses")
             continue
         factors = [eager / own for eager, own in zip(times["eager"], times[way], strict=True)]
         low, high = min(factors), max(factors)
@@ -111,7 +115,15 @@ def _row(script: Mapping[str, Any]) -> str:
         f"**{cell}**" if way == best and cell != "compiled nothing" else cell
         for way, cell in zip(("eager", "torch.compile", "pilotage"), cells, strict=True)
     ]
-    return f"| {script['about'].rstrip('.')} (`{script['habit']}`) | {' | '.join(marked)} |"
+    # A figure that breaks into two lines is hard to read.
+    figures = " | ".join(cell.replace(" ", NARROW) for cell in marked)
+    return f"| {script['about'].rstrip('.')} (`{script['habit']}`) | {figures} |"
+
+
+def _refusals(scripts: Sequence[Mapping[str, Any]]) -> str:
+    """What torch.compile says where it refuses a script."""
+    said = [f"`{each['habit']}`: {each['refused']}" for each in scripts if each.get("refused")]
+    return f"What `torch.compile` says where it refuses: {'; '.join(said)}.\n\n" if said else ""
 
 
 if __name__ == "__main__":
