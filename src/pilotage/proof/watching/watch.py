@@ -125,7 +125,9 @@ class Watch:
         self.updates += 1
         following, last = self.updates + 1, self.settings.steps
         self.is_stopping = self.updates >= last
-        self.is_digested = not self.is_stopping and (following % 10 == 0 or following == last)
+        # Each of the first ones, since a script may end before its tenth update.
+        is_due = following <= 10 or following % 10 == 0 or following == last
+        self.is_digested = is_due and not self.is_stopping
         if not was_stopping:
             self._steps.append((self.updates, pending, moment, facts))
             if digested and self.weights is not None:

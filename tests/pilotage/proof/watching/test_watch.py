@@ -18,15 +18,16 @@ def update(watch, loss=1.0):
     watch.close({"line": "train.py:3", "mode": "eager", "rates": [0.1]})
 
 
-def test_weights_are_digested_before_the_first_update_after_it_and_after_every_tenth(watch, tmp_path):
+def test_weights_are_digested_at_first_each_time_then_after_every_tenth_update_and_the_last(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=32))
     weights = [("weight", torch.ones(3))]
     watch.before_update(lambda: weights)
     watch.weights = lambda: weights
-    for number in range(12):
+    for number in range(32):
         update(watch, float(number))
     run = read_run(tmp_path)
-    assert sorted(run.first.weights) == [0, 1, 10, 12]
-    assert [each.losses[0] for each in run.first.updates] == list(range(12))
+    assert sorted(run.first.weights) == [*range(11), 20, 30, 32]
+    assert [each.losses[0] for each in run.first.updates] == list(range(32))
 
 
 def test_facts_that_updates_share_are_written_once(watch, tmp_path):
