@@ -19,22 +19,6 @@ def test_the_distance_of_digests_estimates_that_of_the_tensors(count):
     assert distance(first, first) == 0
 
 
-@pytest.mark.parametrize("place", [0, 16_384, 97_199, -1])
-@pytest.mark.parametrize("count", [97_200, 100_003])
-def test_every_element_of_a_long_tensor_counts_once(count, place):
-    tensor = torch.zeros(count)
-    tensor[place] = 3.0
-    assert digests(tensor)[0]["norm"] == 3.0
-
-
-def test_the_digest_of_a_tensor_does_not_depend_on_its_neighbours_or_its_type():
-    tensors = [torch.randn(3, 5), torch.randn(97_200), torch.randn(16)]
-    together = digests(*tensors)
-    assert [each["sketch"] for each in together] == [
-        each["sketch"] for tensor in tensors for each in digests(tensor.double())
-    ]
-
-
 def test_weights_are_matched_by_shape_and_closeness_in_any_order():
     a, b, c = torch.randn(3, 4), torch.randn(3, 4), torch.randn(7)
     pairs = match_weights(digests(a, b, c), digests(c + 1e-6, b + 1e-6, a + 1e-6))

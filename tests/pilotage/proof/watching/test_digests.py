@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from pilotage.proof.watching.digests import content_digest, digest_weights, sample_digests, sketch_weights, tensors_in
+
+
+def digests(*tensors):
+    return digest_weights((str(number), tensor) for number, tensor in enumerate(tensors))
+
+
+@pytest.mark.parametrize("place", [0, 16_384, 97_199, -1])
+@pytest.mark.parametrize("count", [97_200, 100_003])
+def test_every_element_of_a_long_tensor_counts_once(count, place):
+    tensor = torch.zeros(count)
+    tensor[place] = 3.0
+    assert digests(tensor)[0]["norm"] == 3.0
+
+
+def test_the_digest_of_a_tensor_does_not_depend_on_its_neighbours_or_its_type():
+    tensors = [torch.randn(3, 5), torch.randn(97_200), torch.randn(16)]
+    together = digests(*tensors)
+    assert [each["sketch"] for each in together] == [
+        each["sketch"] for tensor in tensors for each in digests(tensor.double())
+    ]
+
+
+def test_no_weights_have_an_empty_digest():
+    assert sketch_weights([]) == ""
+    assert digests() == []
+
+
+def test_weights_that_are_not_contiguous_have_the_digest_of_their_copies():
+    weights = torch.randn(300, 400).t()
+    assert digests(weights)[0]["sketch"] == digests(weights.contiguous())[0]["sketch"]
+
+
+def test_tensors_are_found_in_nested_batches():
+    a, b, c = torch.ones(1), torch.ones(2), torch.ones(3)
+    assert [each.numel() for each in tensors_in([a, {"x": b, "y": [c, "text"]}, 3])] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool])
+def test_the_digest_of_a_batch_shows_other_values(kind):
+    batch = (torch.arange(24).reshape(4, 6) % 2).to(kind)
+    other = batch.clone()
+    other[2, 3] = 0
+    assert content_digest([batch]) == content_digest([batch.clone()])
+    assert content_digest([batch]) != content_digest([other])
+
+
+def test_samples_without_numbers_are_told_apart_by_their_values():
+    batch = torch.randn(5, 3, 8)
+    values = sample_digests([batch])
+    assert len(set(values)) == 5
+    assert sample_digests([batch[[4, 0]]]) == [values[4], values[0]]
+    assert sample_digests([torch.tensor(1.0)]) == []
