@@ -245,6 +245,8 @@ class Compilation:
         found = ascent.first_entry(self.sample, lambda: [each.detach() for each in self.module.buffers()], self.code)
         if found is not None:
             entry, origin = found
+            if session.common_switch is not None:
+                entry = session.common_switch.agree(ascent, entry)
             session.use(entry)
             self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
 

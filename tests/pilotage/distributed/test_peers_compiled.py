@@ -12,7 +12,7 @@ from torch import nn
 
 import pilotage
 from pilotage.distributed.peers import peers_here
-from pilotage.events import Noted
+from pilotage.events import Noted, TierChanged
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -40,12 +40,12 @@ class Waves(nn.Module):
         return nn.functional.cross_entropy(self.last(x), y)
 
 
-def train(caches, accumulation=1, calls=None, fixed=(), kill_at=None):
+def train(caches, accumulation=1, calls=None, fixed=(), kill_at=None, tier=None):
     """Train until the tier changes, or for a number of calls."""
     peers = peers_here()
     rank = peers.world.rank
-    if rank in fixed:
-        os.environ["PILOTAGE_TIER"] = "graph"
+    if rank in fixed or tier is not None:
+        os.environ["PILOTAGE_TIER"] = tier or "graph"
     torch.manual_seed(0)
     model, heard = Waves(), []
     trainer = pilotage.training(
@@ -74,6 +74,7 @@ def train(caches, accumulation=1, calls=None, fixed=(), kill_at=None):
         "calls": len(losses),
         "losses": torch.stack(losses),
         "weights": {name: each.clone() for name, each in model.state_dict().items()},
+        "tiers": [event.tier for event in heard if isinstance(event, TierChanged)],
         "notes": [event.message for event in heard if isinstance(event, Noted)],
     }
 
@@ -141,3 +142,11 @@ def test_a_killed_instance_ends_the_others_and_a_new_job_switches(instances, tmp
     one, other = trained(instances, caches=caches)
     assert_equal_instances(one, other)
     assert [tier for _, tier in one["changes"]] == ["compiled"]
+
+
+@pytest.mark.parametrize("caches", [1, 2], ids=["a common cache", "own caches"])
+def test_instances_that_must_run_compiled_code_start_with_the_same(instances, tmp_path, caches):
+    one, other = trained(instances, caches=folders(tmp_path, caches), calls=6, tier="compiled")
+    assert_equal_instances(one, other)
+    assert one["tiers"] == other["tiers"] == ["compiled"]
+    assert one["calls"] == 6

@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass
 from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
+from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.runtime.ascent import Ascent
 
@@ -86,6 +87,17 @@ class CommonSwitch:
         slowest = max(report.seconds for report in reports)
         self._calls_left = max(1, min(_MOST_CALLS, int(_SECONDS_BETWEEN_MEETINGS / max(slowest, 1e-9))))
         return None
+
+    def agree(self, ascent: Ascent, entry: Entry) -> Entry:
+        """The code that all instances start with, where each of them has compiled before its first call."""
+        ascent.ready = entry
+        agreed = self.meet(ascent, "", 0.0)
+        if agreed is None:
+            raise OptionError(
+                "The tier is 'compiled', but the instances have no code in common, as a message above explains. Use "
+                "'graph'."
+            )
+        return agreed
 
     def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[Report]:
         return [Report(*each) for each in self._peers.gather(astuple(_report(ascent, why_not, seconds)))]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pilotage.compiler.packed_code import PackedCode
+from pilotage.errors import OptionError
 from pilotage.runtime.instances.common_switch import CommonSwitch
 
 
@@ -150,3 +151,17 @@ def test_instances_of_several_hosts_with_equal_code_switch():
     common, _, _ = switch([READY], one_host=False)
     ascent = Rising(ready="code")
     assert common.meet(ascent, "", 0.1) is ascent.ready
+
+
+def test_instances_that_compile_before_their_first_call_agree_and_never_meet_again():
+    common, _, _ = switch([READY], [READY], rank=1, files={"code": b"code"})
+    ascent, own = Rising(), Rising(ready="own code").ready
+    assert common.agree(ascent, own).digest == "code"
+    assert not any(common.is_time() for _ in range(50))
+
+
+def test_without_common_code_the_tier_compiled_is_refused():
+    common, _, heard = switch([(0.1, "another", "code", "")])
+    with pytest.raises(OptionError, match="the instances have no code in common"):
+        common.agree(Rising(), Rising(ready="code").ready)
+    assert "instance 1 has another program" in heard[0].message
