@@ -10,8 +10,7 @@ __all__ = ["RULE"]
 
 RULE = refusing(
     name="not-placeable",
-    what="A step is refused if there is no place where model, criterion and optimizer are all known and that runs "
-    "once.",
+    what="Refuses a step if the script never has the model, the criterion and the optimizer together outside the loop.",
     why="The wrapped model has to be made once, from the model, its criterion and the optimizer.",
     message="There is no place before the training loop where everything the step needs is known ({}).",
     remedy="Make model, criterion and optimizer in one function, or pass them together.",
