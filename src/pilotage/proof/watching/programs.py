@@ -92,6 +92,8 @@ class ProgramWatch:
         """`pilotage.runtime.executor` was imported."""
         replace_function(module.Executor, "run", self._run)
         replace_function(module.Executor, "compile_for", self._compile)
+        for name in ("detach", "send_weights"):
+            replace_function(module.Executor, name, self._before_other_weights)
 
     def follow_walk(self, module: ModuleType) -> None:
         """`pilotage.execution.walk` was imported."""
@@ -151,6 +153,15 @@ class ProgramWatch:
                 self._watch.is_in_program = outside
 
         return compile_for
+
+    def _before_other_weights(self, original: Callable[[Executor], None]) -> Callable[[Executor], None]:
+        def change(executor: Executor) -> None:
+            own = executor.__dict__.get(_OWN)
+            if own is not None and own.weights is self._watch.weights:
+                self._watch.digest_last()
+            original(executor)
+
+        return change
 
     def _finish_unseen(self, own: _Calls, outputs: list[Tensor]) -> None:
         losses = [mean_loss(each) for each in outputs if each.is_floating_point() and each.dim() <= 1]
@@ -212,7 +223,7 @@ class ProgramWatch:
         if own.exchanges:
             pending.exchanges += 1
         if own.weights is not None:
-            watch.weights = own.weights
+            watch.weights, watch.versions = own.weights, None
         self._optimizers.trained(own.optimizer, own.rates)
         watch.close(own.facts)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from pilotage.proof.watching.lines import users_line
@@ -50,7 +51,33 @@ class UpdateWatch:
         self._before = register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         replace_function(torch.optim.Optimizer, "zero_grad", self._zero_grad)
+        replace_function(nn.Module, "load_state_dict", self._load_state_dict)
+        self._follow_data()
         self._watch.summaries.append(lambda: {"backward_without_step": self._without_step})
+
+    def _load_state_dict(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+            self._watch.digest_last()
+            return original(module, *args, **kwargs)
+
+        return load_state_dict
+
+    def _follow_data(self) -> None:
+        """Digest weights before somebody gets at them through ``data``, whose writes torch does not count."""
+        inherited: Any = inspect.getattr_static(Tensor, "data")
+        watch = self._watch
+
+        def get(parameter: nn.Parameter) -> Any:
+            if watch.is_undigested:
+                watch.digest_last()
+            return inherited.__get__(parameter)
+
+        def put(parameter: nn.Parameter, value: Tensor) -> None:
+            if watch.is_undigested:
+                watch.digest_last()
+            inherited.__set__(parameter, value)
+
+        nn.Parameter.data = property(get, put, doc=inherited.__doc__)  # type: ignore[assignment]
 
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -139,6 +166,8 @@ class UpdateWatch:
         if self._before is not None and watch.initial and not watch.settings.changes_gradients:
             self._before.remove()
             self._before = None
+        if works:
+            watch.versions = [each._version for group in optimizer.param_groups for each in group["params"]]
         self._close(optimizer=number, rates=rates, works=works)
 
     def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,6 +93,10 @@ class Watch:
         """Names and shapes of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
         """Their description."""
+        self.is_undigested = False
+        """Whether the last recorded update has no digest of the weights yet; it gets one if the script ends here."""
+        self.versions: list[int] | None = None
+        """How often the weights of the last update had been written to after it; None if nobody else can write."""
 
     def note(self, event: str, /, **fields: Any) -> None:
         """Write an event other than an update."""
@@ -130,6 +134,7 @@ class Watch:
         self.is_digested = is_due and not self.is_stopping
         if not was_stopping:
             self._steps.append((self.updates, pending, moment, facts))
+            self.is_undigested = not digested and self.weights is not None
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
             # Many at once: between two steps, code that is seldom run takes several times as long.
@@ -138,6 +143,18 @@ class Watch:
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self.end("stopped")
             raise EnoughSteps(0)
+
+    def digest_last(self) -> None:
+        """Digest the weights after the last update, if that was not done: the script ends, or is going to change them.
+
+        Weights that were written to since then are left out: they are not those of an update.
+        """
+        if not self.is_undigested or self.weights is None:
+            return
+        self.is_undigested = False
+        named = list(self.weights())
+        if self.versions is None or self.versions == [tensor._version for _, tensor in named]:
+            self._digest(min(self.updates, self.settings.steps), named)
 
     def _digest(self, step: int, named: list[tuple[str, Any]]) -> str:
         """Record what the weights are; their names and shapes only when these are new."""
@@ -217,6 +234,7 @@ class Watch:
 
     def _at_exit(self) -> None:
         if self._has_begun:
+            self.digest_last()
             for look in self.at_end:
                 look()
             self.end("failed" if self._error is not None else "finished")
@@ -231,7 +249,7 @@ class Watch:
 
     def _after_fork(self) -> None:
         self.record.forget_parent()
-        self._has_begun = False
+        self._has_begun = self.is_undigested = False
         self._steps = []
 
 

@@ -130,3 +130,53 @@ def test_gradients_that_are_not_finite_get_no_errors():
     parameters[0].grad, parameters[1].grad = torch.tensor([1.0, float("nan")]), torch.ones(2)
     _add_noise_to_gradients(torch.optim.SGD(parameters, lr=0.1), 2.0**-24, seed=3, update=0)
     assert torch.equal(parameters[1].grad, torch.ones(2))
+
+
+SHORT = """
+reference = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=4):
+    reference.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    reference.step()
+"""
+SHORT_PROGRAM = """
+import pilotage
+step = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), loss=nn.MSELoss())
+for x, y in DataLoader(data, batch_size=4):
+    step(x, y)
+"""
+
+
+@pytest.fixture(scope="module")
+def script_weights(tmp_path_factory):
+    """The norms of the digests after the last update that `--steps` asks for."""
+    folder = tmp_path_factory.mktemp("sixteen")
+    (folder / "script.py").write_text(DATA + SHORT)
+    settings = WatchSettings(folder=str(folder / "record"), steps=16)
+    watched = run_watched("BEFORE", [sys.executable, str(folder / "script.py")], settings, timeout=240)
+    return [each["norm"] for each in watched.record.first.weights[16]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("training", "after"),
+    [
+        (SHORT, ""),
+        (SHORT, "for each in model.parameters(): each.data.zero_()"),
+        (SHORT, "for each in model.parameters(): each.data = torch.zeros_like(each)"),
+        (SHORT, "model.load_state_dict({name: 0 * value for name, value in model.state_dict().items()})"),
+        (SHORT_PROGRAM, ""),
+        (SHORT_PROGRAM, "for each in model.parameters(): each.data.zero_()"),
+        (SHORT_PROGRAM, "step.detach()\nfor each in model.parameters(): each.data.zero_()"),
+    ],
+)
+def test_the_last_of_sixteen_updates_is_digested_whatever_comes_after_it(record, script_weights, training, after):
+    found = record(training + after, steps=50).weights
+    assert sorted(found) == [*range(11), 16]
+    assert [each["norm"] for each in found[16]] == pytest.approx(script_weights, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_weights_edited_in_place_after_the_last_update_are_not_taken_for_it(record):
+    edit = "with torch.no_grad():\n    for each in model.parameters(): each.zero_()"
+    assert sorted(record(SHORT + edit, steps=50).weights) == list(range(11))

@@ -30,6 +30,33 @@ def test_weights_are_digested_at_first_each_time_then_after_every_tenth_update_a
     assert [each.losses[0] for each in run.first.updates] == list(range(32))
 
 
+def test_the_last_update_of_a_script_that_ends_early_has_a_digest(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+    tensor = torch.zeros(3)
+    watch.before_update(lambda: [("weight", tensor)])
+    watch.weights = lambda: [("weight", tensor)]
+    for number in range(17):
+        tensor.fill_(number + 1)
+        watch.versions = [tensor._version]
+        update(watch)
+    watch._at_exit()
+    found = read_run(tmp_path).first.weights
+    assert sorted(found) == [*range(11), 17]
+    assert found[17][0]["norm"] == pytest.approx(17 * 3**0.5)
+
+
+def test_weights_that_were_written_to_after_the_last_update_are_not_its_digest(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+    tensor = torch.ones(3)
+    watch.weights = lambda: [("weight", tensor)]
+    for _ in range(17):
+        watch.versions = [tensor._version]
+        update(watch)
+    tensor.zero_()
+    watch._at_exit()
+    assert sorted(read_run(tmp_path).first.weights) == list(range(1, 11))
+
+
 def test_facts_that_updates_share_are_written_once(watch, tmp_path):
     first, second = {"mode": "eager", "rates": [0.1]}, {"mode": "eager", "rates": [0.2]}
     for facts in (first, first, first, second, second, first, first, first, first, first):
