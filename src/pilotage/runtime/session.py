@@ -165,8 +165,8 @@ class Session:
             inputs = self.synthetic.instead_of(inputs, self.choice.capabilities.device)
         program = self.strategy.program
         is_plain = not program.draws_random_numbers and (not program.written_buffers or program.trains)
-        has_settings = self.accumulation is not None or self.threads is not None
-        if is_plain and not has_settings and not torch.is_autocast_enabled(self._device_type):
+        has_threads = self.threads is None or self._present_threads(self.threads) == torch.get_num_threads()
+        if is_plain and has_threads and self.accumulation is None and not torch.is_autocast_enabled(self._device_type):
             return strategy.run(inputs)
         with ExitStack() as stack:
             for each in self._settings(program):
