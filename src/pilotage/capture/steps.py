@@ -7,6 +7,7 @@ gradient step for each micro-batch and an update step at the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -104,7 +105,7 @@ class ForwardBackward:
                 model.findings.dropped_work = search.dropped_work(loss, value)
             label(loss.value, LOSS)
             if self.check_loss:
-                ASSERT_ASYNC(torch.isfinite(loss.value.detach()).all(), NOT_FINITE)
+                ASSERT_ASYNC(_is_finite(loss.value.detach()), NOT_FINITE)
             trained = {name: leaves[name] for name in model.layout.trained}
             scale = loss_scale(self.plan, _counters(model.layout, counted), _variables(model.layout, values))
             if isinstance(scale, Tensor) and self.plan.automatic_loss_scaling:
@@ -315,6 +316,13 @@ def _counters(layout: StateLayout, counted: Sequence[Tensor]) -> Mapping[Counter
 
 def _variables(layout: StateLayout, values: Sequence[Tensor]) -> Mapping[VariableValue, Tensor]:
     return dict(zip(layout.values, values, strict=True))
+
+
+def _is_finite(loss: Tensor) -> Tensor:
+    """Whether a loss is finite, in as few operations as possible: every step runs them."""
+    if loss.dim() or loss.is_complex():
+        return torch.isfinite(loss).all()
+    return loss.abs() < math.inf
 
 
 def _seed(loss: Tensor, scale: Value, divisor: int) -> Any:

@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import call, is_
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -113,7 +114,7 @@ class NativeCode:
         self._call = load(facts.wrapper, kernels, folder.name)
         self._facts = facts
         self._device = device
-        self._checked: dict[int, weakref.ref[Tensor]] = {}
+        self._checked: list[Callable[[], Tensor | None]] = [lambda: None] * len(facts.arguments)
         """The tensors that were valid at the last call; weak, because inputs on a card are large."""
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
@@ -121,7 +122,10 @@ class NativeCode:
         if len(tensors) != len(self._facts.arguments):
             raise ProgramFileError(f"Compiled code takes {len(self._facts.arguments)} tensors, but got {len(tensors)}.")
         given = [*tensors, *self._facts.constants]
-        copied = [position for position, tensor in enumerate(tensors) if self._needs_copy(position, tensor)]
+        # Most are the state of the last call, so this loop runs in C.
+        same = map(is_, map(call, self._checked), tensors)
+        new = [position for position, is_same in enumerate(same) if not is_same]
+        copied = [position for position in new if self._needs_copy(position, tensors[position])]
         for position in copied:
             given[position] = tensors[position].clone()
         copies = [given[position] for position in copied]
@@ -132,9 +136,7 @@ class NativeCode:
         return outputs
 
     def _needs_copy(self, position: int, tensor: Tensor) -> bool:
-        checked = self._checked.get(position)
-        if checked is not None and checked() is tensor:
-            return False
+        """Check an argument; returns whether its address does not suit the code."""
         expected = self._facts.arguments[position]
         fits = (
             tensor.shape == expected.shape

@@ -17,7 +17,7 @@ from typing import Any
 
 from pilotage.compiler.kernels import load_cpp_kernel
 
-_DEFINITION = re.compile(r'(extern "C"[^;{(]*\s)kernel(?=\s*\()')
+_DEFINITION = re.compile(r'(extern "C")([^;{(]*\s)kernel(?=\s*\()')
 """The name of a kernel where it is defined."""
 
 _HOISTED = re.compile(r"^[ \t]*#[ \t]*(?:include|define PY_SSIZE_T_CLEAN).*$", re.MULTILINE)
@@ -86,7 +86,8 @@ def _name(number: int) -> str:
 
 def _with_bindings(kernel: Pending, name: str) -> str:
     """The source of a kernel under another name, and Inductor's bindings for it."""
-    code, found = _DEFINITION.subn(rf"\g<1>{name}", kernel.source)
+    # A template that several kernels use would become a function, with sizes that are no longer constants.
+    code, found = _DEFINITION.subn(rf"\g<1> __attribute__((flatten))\g<2>{name}", kernel.source)
     if found != 1:
         raise ValueError(f"the source defines {found} kernels instead of one")
     given = ", ".join(f"parse_arg<{each.replace('const ', '')}>(args, {n})" for n, each in enumerate(kernel.types))

@@ -40,7 +40,7 @@ class Wrapper:
 def stand_alone(source: str) -> Wrapper:
     """Remove the compiler from a wrapper."""
     kernels: list[str] = []
-    body = [statement for statement in ast.parse(source).body if _is_kept(statement, kernels)]
+    body = [_WithoutArgumentChecks().visit(each) for each in ast.parse(source).body if _is_kept(each, kernels)]
     used = _externals(body)
     if missing := sorted(name for name in used if not hasattr(ExternKernels(), name)):
         raise NotSelfContained(f"the compiled code calls {', '.join(missing)} of Inductor")
@@ -64,7 +64,10 @@ class ExternKernels:
     """Torch's own kernels under the names that wrappers use."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(torch, name)
+        kernel = getattr(torch, name)
+        # Every step asks for it, and an attribute is found faster than this function runs.
+        setattr(self, name, kernel)
+        return kernel
 
     @staticmethod
     def bias_addmm(
@@ -73,6 +76,30 @@ class ExternKernels:
         """``torch.addmm``; a bias that is equal in every row is passed as one row."""
         row = bias[0] if bias.stride(0) == 0 or bias.shape[0] == 1 else bias
         return torch.addmm(row, left, right, out=out, alpha=alpha, beta=beta)
+
+
+class _WithoutArgumentChecks(ast.NodeTransformer):
+    """Removes the checks of arguments from a wrapper, a call for each of them in every step: `NativeCode` checks them.
+
+    The checks of what kernels return stay.
+    """
+
+    def __init__(self) -> None:
+        self._arguments: set[str] = set()
+
+    def visit_Assign(self, statement: ast.Assign) -> ast.Assign:
+        """Note the names of the arguments."""
+        match statement:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Name(id="args")):
+                self._arguments.update(each.id for each in names if isinstance(each, ast.Name))
+        return statement
+
+    def visit_Expr(self, statement: ast.Expr) -> ast.stmt | None:
+        """Drop the check of an argument."""
+        match statement.value:
+            case ast.Call(func=ast.Name(id="assert_size_stride"), args=[ast.Name(id=name), *_]):
+                return None if name in self._arguments else statement
+        return statement
 
 
 def _align(size: int) -> int:

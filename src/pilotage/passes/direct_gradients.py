@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -64,32 +63,23 @@ def _written_directly(computation: Computation, program: Program) -> Computation
 def _write(graph: Graph, pool: Node, gradient: Node, pooling: Node) -> list[Node]:
     """Write a gradient into its pool as soon as it is computed; returns the nodes that are no longer needed."""
     factor = pooling.kwargs.get("alpha", 1)
-    replaced = _transposed_product(gradient, pooling)
+    is_product = _is_only_pooled_product(gradient, pooling)
     with graph.inserting_after(gradient):
-        if not replaced:
+        if not is_product:
             made = graph.call_function(aten.mul.out, (gradient, factor), {"out": pool})
         else:
             # With beta = 0 the old content of the pool is ignored, even NaN.
             factors = {"beta": 0, "alpha": factor, "out": pool}
-            made = graph.call_function(aten.addmm.out, (pool, *replaced[-1].args), factors)
-    made.meta = dict((replaced or [gradient])[-1].meta)
-    return replaced
+            made = graph.call_function(aten.addmm.out, (pool, *gradient.args), factors)
+    made.meta = dict(gradient.meta)
+    return [gradient] if is_product else []
 
 
-def _transposed_product(gradient: Node, pooling: Node) -> list[Node]:
-    """The chain from a gradient to its matrix product, through pairs of transposes; empty if it is something else.
-
-    No node of the chain may have other users, since all of them will be replaced.
-    """
-    chain = [gradient]
-    while chain[-1].target is aten.t.default:
-        chain.append(chain[-1].args[0])  # type: ignore[arg-type]
-    is_product = chain[-1].target is aten.mm.default and len(chain) % 2 == 1
+def _is_only_pooled_product(gradient: Node, pooling: Node) -> bool:
+    """Whether a gradient is a matrix product that nothing but its pool needs."""
     gradients: Any = pooling.args[1]
-    is_alone = gradients.count(gradient) == 1 and all(
-        [*node.users] == [user] for user, node in pairwise([pooling, *chain])
-    )
-    return chain if is_product and is_alone else []
+    is_used_once = [*gradient.users] == [pooling] and gradients.count(gradient) == 1
+    return gradient.target is aten.mm.default and is_used_once
 
 
 def _without_zeroing(computation: Computation, program: Program) -> Computation | None:

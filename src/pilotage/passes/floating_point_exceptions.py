@@ -59,7 +59,8 @@ class _Watch:
         source = node.args[0] if node.target is operator.getitem else node
         assert isinstance(source, Node)
         arguments = [value for value in source.all_input_nodes if _is_float(value)]
-        if source.target in _COMPARISONS and arguments:
+        # A comparison with infinity, as in the check of the loss, asks for such values on purpose.
+        if source.target in _COMPARISONS and arguments and not _names_infinity(source):
             self._note(source, self._any(self._nan(value) for value in arguments))
         if not _is_float(node) or not _computes(source) or not arguments:
             return

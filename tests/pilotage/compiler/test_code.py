@@ -125,3 +125,12 @@ def test_libraries_of_older_versions_have_one_kernel_each():
         ).encode(),
     }
     assert read_code(files.__getitem__).cpp_kernels == {"old": ("0.so", "kernel"), "new": ("1.so", "kernel_3")}
+
+
+def test_other_state_is_checked_again_between_calls(adding):
+    first, second, batch = torch.zeros(4, 3), torch.zeros(4, 3), torch.ones(4, 3)
+    for total, expected in ((first, 1.0), (second, 1.0), (misaligned(torch.ones(4, 3)), 2.0), (first, 2.0)):
+        adding(total, batch)
+        assert torch.equal(total, torch.full((4, 3), expected))
+    with pytest.raises(ProgramFileError, match="Argument 0 of compiled code is"):
+        adding(torch.zeros(3, 4), batch)

@@ -78,6 +78,10 @@ def test_each_kernel_has_a_namespace_and_headers_come_before_all_of_them():
     assert "kernel_1(parse_arg<float*>(args, 0), parse_arg<int64_t>(args, 1))" in text
 
 
+def test_templates_are_inlined_into_each_kernel_so_that_their_sizes_stay_constants():
+    assert joined([Pending((), SOURCE)] * 2).count('extern "C" __attribute__((flatten))  void  kernel_') == 2
+
+
 @pytest.mark.parametrize("source", ["", SOURCE + SOURCE])
 def test_a_source_without_exactly_one_kernel_is_refused(source):
     with pytest.raises(ValueError, match="instead of one"):

@@ -79,6 +79,25 @@ def test_a_bias_is_added_as_torch_adds_it():
     assert torch.equal(out, torch.addmm(bias, left, right))
 
 
+def test_arguments_are_not_checked_again_and_results_are():
+    lines = """
+        assert_size_stride(left, (2, 2), (2, 1), 'input')
+        assert_size_stride(out, (2, 2), (2, 1), 'torch.ops.aten.mm.default')
+"""
+    source = stand_alone(SOURCE.replace("        return", f"{lines}        return")).source
+    assert "assert_size_stride(left" not in source
+    assert "assert_size_stride(out" in source
+
+
+def test_a_kernel_of_torch_is_looked_up_once(monkeypatch):
+    from pilotage.compiler.wrapper import ExternKernels
+
+    kernels, product = ExternKernels(), torch.mm
+    assert kernels.mm is product
+    monkeypatch.delattr(torch, "mm")
+    assert kernels.mm is product
+
+
 CHECKED = """
 import torch
 from torch._inductor.runtime.runtime_utils import assert_tensor_metadata

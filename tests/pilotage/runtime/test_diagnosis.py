@@ -189,6 +189,27 @@ def test_every_nonfinite_value_is_detected(output):
     step(torch.tensor([1.0, 1.0]))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_largest_the_smallest_and_no_loss_are_finite(dtype):
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones((), dtype=dtype))
+
+        def forward(self, x):
+            loss = self.weight * x
+            return loss, pilotage.mark_loss(loss)
+
+    kind, module = torch.finfo(dtype), Product()
+    step = pilotage.training(module, torch.optim.SGD(module.parameters(), lr=0.0), nonfinite_loss="raise")
+    for value in (kind.max, kind.min, kind.tiny, kind.smallest_normal, 0.0, -0.0):
+        given = torch.tensor(value, dtype=dtype)
+        assert torch.equal(step(given.clone())[0].detach(), given)
+    for value in (float("inf"), float("nan")):
+        with pytest.raises(NonFiniteLossError):
+            step(torch.tensor(value, dtype=dtype))
+
+
 MEMORY_SCRIPT = """
 import resource, sys, torch, pilotage
 from torch import nn

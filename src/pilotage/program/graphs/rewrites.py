@@ -8,6 +8,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pilotage.errors import CaptureError
+from pilotage.program.graphs.forward_marks import is_kept
+from pilotage.program.graphs.labels import add_label, labels_of
 from pilotage.program.graphs.source_lines import line_of
 from pilotage.torch_private import ASSERT_ASYNC, BATCH_NORM, BATCH_NORM_WITHOUT_STATISTICS, OpOverload
 
@@ -36,9 +38,37 @@ def clean_up(graph: GraphModule) -> GraphModule:
             # Nothing requires a gradient when the graph runs, so detaching is the identity.
             node.replace_all_uses_with(node.args[0])
             graph.graph.erase_node(node)
+    for node in list(graph.graph.nodes):
+        _skip_double_transpose(node)
     graph.graph.eliminate_dead_code(_is_kept)
     graph.recompile()
     return graph
+
+
+def _skip_double_transpose(node: Node) -> None:
+    """Use a tensor itself instead of the transpose of its transpose, which backward of a linear layer asks for."""
+    inner = node.args[0] if node.args else None
+    if not isinstance(inner, Node) or not _swapped(node) or _swapped(node) != _swapped(inner) or is_kept(node):
+        return
+    original = inner.args[0]
+    # A result has to stay a tensor of its own.
+    if isinstance(original, Node) and not any(user.op == "output" for user in node.users):
+        for name in labels_of(node):
+            add_label(original, name)
+        node.replace_all_uses_with(original)
+
+
+def _swapped(node: Node) -> frozenset[int]:
+    """The dimensions that an operation swaps; empty if it is something else, or leaves them as they are."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return frozenset()
+    if node.target is aten.t.default:
+        return frozenset(range(value.dim())) if value.dim() == 2 else frozenset()
+    if node.target is aten.transpose.int:
+        _, first, second = node.args
+        return frozenset((first % value.dim(), second % value.dim())) if value.dim() else frozenset()
+    return frozenset()
 
 
 def hidden_writes(node: Node) -> list[Node]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import linecache
+import operator
 import re
 import weakref
 from collections.abc import Callable, Iterator
@@ -70,6 +71,8 @@ class _Source:
 
     def _call(self, node: Node) -> str:
         target = node.target
+        if target is operator.getitem and not node.kwargs and isinstance(node.args[1], int):
+            return f"{self._text(node.args[0])}[{self._text(node.args[1])}]"
         if target not in self._calls:
             kernel = kernel_of(target) if isinstance(target, OpOverload) else target
             self._calls[target] = self._bind(re.sub(r"[^A-Za-z0-9_]", "_", f"_call_{target}"), kernel)

@@ -198,3 +198,55 @@ def test_a_refused_collective_does_not_crash_the_process(tmp_path):
     )
     result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stdout) == (0, "refused\n"), result.stderr
+
+
+def turned(x):
+    return x.t().t().exp()
+
+
+def swapped(x):
+    return x.transpose(-1, 0).transpose(0, 1).exp()
+
+
+@pytest.mark.parametrize("function", [turned, swapped])
+def test_the_transpose_of_a_transpose_is_the_tensor_itself(function):
+    x = torch.randn(2, 3)
+    graph = clean_up(make_fx(function)(x))
+    assert targets(graph) == [aten.exp.default]
+    assert torch.equal(graph(x), x.exp())
+
+
+def other_dimensions(x):
+    return x.transpose(0, 1).transpose(1, 2).exp()
+
+
+def returned(x):
+    return x.transpose(0, 1).transpose(0, 1)
+
+
+def written(x):
+    y = x.clone()
+    y.transpose(0, 1).transpose(0, 1).add_(1)
+    return y
+
+
+@pytest.mark.parametrize("function", [other_dimensions, returned, written])
+def test_transposes_with_another_meaning_or_in_a_result_compute_what_they_did(function):
+    x = torch.randn(2, 3, 4)
+    graph = clean_up(make_fx(function)(x))
+    assert torch.equal(graph(x), function(x))
+    assert graph(x) is not x
+
+
+def test_the_label_of_a_gradient_that_was_transposed_twice_stays():
+    model, data = nn.Linear(3, 2), (torch.randn(4, 3), torch.randn(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = nn.MSELoss()
+    step = pilotage.training(
+        model, optimizer, loss=loss, anchors=["gradient of module.weight"], backend="cpu", tier="graph", check="off"
+    )
+    weight, bias = model.weight.detach().clone(), model.bias.detach().clone()
+    step(*data)
+    weight.requires_grad_()
+    loss(functional.linear(data[0], weight, bias), data[1]).backward()
+    assert torch.equal(step.anchored["gradient of module.weight"], weight.grad)
