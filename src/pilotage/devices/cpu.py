@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from pilotage.devices.base import Capabilities, Executable
+from pilotage.execution.host_memory import keep_freed_memory
 from pilotage.execution.walk import Calls, OnFailure, WalkedExecutable
 from pilotage.options.choices import Tier
 from pilotage.passes.direct_gradients import with_direct_gradients
@@ -37,6 +38,7 @@ class CpuBackend:
         self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None
     ) -> Executable:
         """Make a program ready to run."""
+        keep_freed_memory()
         if calls is None:
             program = with_direct_gradients(program, schedule)
         return WalkedExecutable(program, schedule, on_failure, calls)

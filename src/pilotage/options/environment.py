@@ -308,6 +308,11 @@ def cpp_compiler() -> str:
     return os.environ.get("CXX") or "g++"
 
 
+def allocator_is_configured() -> bool:
+    """Whether variables of the C library, MALLOC_… or GLIBC_TUNABLES, say how it keeps and returns memory."""
+    return any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", "")
+
+
 def gaudi_is_lazy() -> bool:
     """Whether PT_HPU_LAZY_MODE asks Habana's bridge for lazy mode; 0, the default, and 2 are eager."""
     return os.environ.get("PT_HPU_LAZY_MODE") == "1"

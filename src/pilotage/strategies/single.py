@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from pilotage.devices.base import Backend
+from pilotage.execution.host_memory import release_freed_memory
 from pilotage.execution.state import DeviceState
 from pilotage.execution.timing import CallTimes
 from pilotage.execution.walk import Calls
@@ -113,3 +114,5 @@ class SingleDevice:
     def detach(self) -> None:
         """Free the state."""
         self.state = None
+        if self._device.type == "cpu":
+            release_freed_memory()

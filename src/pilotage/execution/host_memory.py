@@ -1,0 +1,45 @@
+"""What the host does with memory that a step frees and the next step takes again.
+
+glibc returns the memory of freed large tensors to the system, and the system clears it again page by page when the next
+step writes to it. For a small convolutional network that takes a sixth of a step. So while programs run on the
+processor, the process keeps what they free. Whoever sets glibc's own variables has decided this already.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+from pilotage.options import environment
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt: the free memory that a process may keep, and the size that is taken from the system."""
+
+_KEPT = 2**31 - 1
+_LARGE = 256 << 20
+"""Single tensors beyond this size are still returned to the system."""
+
+
+@cache
+def keep_freed_memory() -> bool:
+    """Let this process keep the memory that it frees, for its next step; returns whether the allocator can do that."""
+    library = _allocator()
+    if library is None or environment.allocator_is_configured():
+        return False
+    # Setting one of them switches glibc's own adaptation off, so that only both together are of use.
+    return bool(library.mallopt(_MMAP_THRESHOLD, _LARGE) and library.mallopt(_TRIM_THRESHOLD, _KEPT))
+
+
+def release_freed_memory() -> None:
+    """Return what the process has kept to the system; the next step takes it again."""
+    library = _allocator()
+    if library is not None and keep_freed_memory():
+        library.malloc_trim(0)
+
+
+@cache
+def _allocator() -> Any:
+    """The C library, if it has glibc's functions; None elsewhere."""
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None
