@@ -219,6 +219,7 @@ with _checked():
     # Operators in graphs.
     ASSERT_ASYNC = torch.ops.aten._assert_async.msg
     BATCH_NORM = torch.ops.aten._native_batch_norm_legit.default
+    BATCH_NORM_FUNCTIONAL = torch.ops.aten._native_batch_norm_legit_functional.default
     BATCH_NORM_WITHOUT_STATISTICS = torch.ops.aten._native_batch_norm_legit.no_stats
     CDIST_FORWARD = torch.ops.aten._cdist_forward.default
     FOREACH_ADD_LISTS_ = torch.ops.aten._foreach_add_.List

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.changes import BLOCK_SIZES, JOINED_KERNELS, LAYOUTS, STORED_SCALARS, Changes
+from pilotage.compiler.changes import BLOCK_SIZES, FUSED_BATCH_NORM, JOINED_KERNELS, LAYOUTS, STORED_SCALARS, Changes
 from pilotage.compiler.code import CodeFacts, write_code
 from pilotage.compiler.joined_kernels import kernels_compiled_together
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
@@ -22,7 +22,14 @@ from pilotage.compiler.rewrites.for_card import not_decomposed, rewrite_for_card
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
-from pilotage.torch_private import FOREACH_COPY, FOREACH_ZERO, IS_STATIC_LAUNCHER
+from pilotage.torch_private import (
+    BATCH_NORM,
+    BATCH_NORM_FUNCTIONAL,
+    BATCH_NORM_WITHOUT_STATISTICS,
+    FOREACH_COPY,
+    FOREACH_ZERO,
+    IS_STATIC_LAUNCHER,
+)
 
 _CHOICES: Mapping[str, Any] = {
     # Random numbers come from torch's own kernels, in the order of the graph, so every tier draws the same ones.
@@ -49,6 +56,16 @@ _CAUTIOUS: Mapping[str, Any] = {
     "loop_ordering_after_fusion": False,
     "triton.mix_order_reduction": False,
 }
+
+
+_BATCH_NORM = frozenset(
+    {
+        BATCH_NORM,
+        BATCH_NORM_WITHOUT_STATISTICS,
+        BATCH_NORM_FUNCTIONAL,
+        torch.ops.aten.native_batch_norm_backward.default,
+    }
+)
 
 
 _SIZES_FROM_KERNELS = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
@@ -121,13 +138,20 @@ def _inductor_source(
         choices["size_asserts"] = False
     with torch.no_grad(), inductor_config.patch(choices), scalars_computed_once(changes.allow(STORED_SCALARS)):
         examples = [argument.clone() for argument in arguments]
-        compile_fx(prepared, examples, inner_compile=inner, decompositions=decomposition_rules(device, changes))
+        rules = decomposition_rules(device, changes)
+        if device.type == "cpu" and _has_batch_norm(prepared) and not changes.allow(FUSED_BATCH_NORM):
+            rules = {target: rule for target, rule in rules.items() if target not in _BATCH_NORM}
+        compile_fx(prepared, examples, inner_compile=inner, decompositions=rules)
     if len(compiled) != 1 or compiled[0].constants:
         raise NotSelfContained("Inductor split the graph into several parts, or embedded tensors in it")
     count = len(_output(prepared).args[0])
     if len(compiled[0].output_strides or ()) != count:
         raise NotSelfContained("some outputs or writes are left to Python code around the compiled code")
     return compiled[0].source_code, frozenset(compiled[0].mutated_input_idxs)
+
+
+def _has_batch_norm(graph: GraphModule) -> bool:
+    return any(node.target in _BATCH_NORM for node in graph.graph.nodes)
 
 
 def _is_known(config: Any, name: str) -> bool:

@@ -31,18 +31,19 @@ from pilotage.compiler.accuracy.float64_reference import (
     widened,
 )
 from pilotage.compiler.accuracy.rounding_noise import rounded_differently
-from pilotage.compiler.accuracy.tolerance import Tolerance
+from pilotage.compiler.accuracy.tolerance import LOUD, Tolerance
 from pilotage.compiler.accuracy.trial import Trial
 from pilotage.compiler.attempts import compile_without_failing_changes
 from pilotage.compiler.benchmarking import best_seconds, best_seconds_in_threads
 from pilotage.compiler.cache import NativeCache, write_manifest
-from pilotage.compiler.changes import BLOCK_SIZES, JOINED_KERNELS
+from pilotage.compiler.changes import BLOCK_SIZES, FUSED_BATCH_NORM, JOINED_KERNELS
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.failures import described
 from pilotage.compiler.job import Job
 from pilotage.compiler.target import set_precision
 from pilotage.compiler.toolchain import known_toolchain
 from pilotage.compiler.tuning import Tuning
+from pilotage.execution.host_memory import keep_freed_memory
 from pilotage.monitoring.processor import memory_of
 from pilotage.options.choices import Tier
 from pilotage.passes.channels_last import has_channels_last, in_channels_last
@@ -58,7 +59,24 @@ Publish = Callable[[Tuning, Path | None], None]
 """Stores a tuning, with the folder of its code if there is some."""
 
 _SLOWDOWN_LIMIT = 1.3
-"""A memory layout is not compiled if its graph takes this many times longer than the best one."""
+"""A memory layout whose graph takes this many times longer than the best one is compiled only if that one fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of running the program."""
+
+    tier: Tier
+    channels_last: bool
+    is_quick: bool = False
+    """Whether few block sizes were tried."""
+
+    def __str__(self) -> str:
+        return self.tier.value + ", channels last" * self.channels_last + ", quickly" * self.is_quick
+
+
+PLAIN = Way(Tier.GRAPH, channels_last=False)
+"""The graph as captured."""
 
 
 def main(path: str) -> None:
@@ -66,6 +84,8 @@ def main(path: str) -> None:
     threading.Thread(target=_end_with_parent, args=(Path(path).parent,), daemon=True).start()
     job = Job.read(Path(path))
     set_precision(job.precision)
+    # As in the process that will run the program, so that it is timed under the same conditions.
+    keep_freed_memory()
     cache = NativeCache(job.cache)
     with ThreadPoolExecutor(max_workers=1) as clock:
         # Niceness is per thread: the timing thread started before keeps normal priority.
@@ -127,11 +147,14 @@ def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
     right = _agreeing(graphs, tolerance, job, problems)
     first: Way | None = None
     while plans:
-        way, trial, without = plans.pop(0)
-        build = _right_build(_compiled(way, trial, job, scratch, problems, without), tolerance, job, scratch, problems)
+        plan = plans.pop(0)
+        made = _compiled(plan.way, plan.trial, job, scratch, problems, plan.without)
+        build = _right_build(made, tolerance, job, scratch, problems)
         if build is None:
             continue
+        way = plan.way
         builds[way], right[way] = build, build.trial
+        plans = [each for each in plans if not each.is_slow]
         if first is None and plans:
             seconds = _measure({PLAIN: plain, way: build.trial}, job, clock)
             first = published(way, seconds) if _choose(seconds, job) == way else None
@@ -141,20 +164,35 @@ def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
         published(chosen, seconds)
 
 
-def _plans(graphs: Mapping[Way, Trial], job: Job, clock: Executor) -> list[tuple[Way, Trial, tuple[str, ...]]]:
-    """What to compile, in this order: the way, the program in its layout, and the changes to leave out.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Something to compile."""
 
-    The layout whose graph is faster comes first. On a card it is first compiled without trying many block sizes.
+    way: Way
+    trial: Trial
+    """The program in the layout of this way."""
+
+    without: tuple[str, ...] = ()
+    """Our changes to leave out."""
+
+    is_slow: bool = False
+    """Whether the graph in this layout is so slow that it is compiled only if nothing before it is right."""
+
+
+def _plans(graphs: Mapping[Way, Trial], job: Job, clock: Executor) -> list[Plan]:
+    """What to compile, in this order: the layout whose graph is faster comes first.
+
+    On a card it is first compiled without trying many block sizes.
     """
     seconds = _measure(graphs, job, clock) if len(graphs) > 1 else dict.fromkeys(graphs, 0.0)
     limit = min(seconds.values()) * _SLOWDOWN_LIMIT
-    order = sorted((way for way in graphs if seconds[way] <= limit), key=seconds.__getitem__)
-    plans: list[tuple[Way, Trial, tuple[str, ...]]] = [
-        (Way(Tier.COMPILED, way.channels_last), graphs[way], ()) for way in order
+    plans = [
+        Plan(Way(Tier.COMPILED, way.channels_last), graphs[way], is_slow=seconds[way] > limit)
+        for way in sorted(graphs, key=seconds.__getitem__)
     ]
     if job.device.type == "cuda" and not job.must_compile:
-        way, trial, _ = plans[0]
-        plans.insert(0, (replace(way, is_quick=True), trial, (BLOCK_SIZES,)))
+        quick = replace(plans[0], way=replace(plans[0].way, is_quick=True), without=(BLOCK_SIZES,))
+        plans.insert(0, quick)
     return plans
 
 
@@ -218,20 +256,23 @@ def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problem
     if objections:
         tolerance.widen(_results_rounded_differently(job, (3, 4, 5, 6)))
         objections = objections_to(objections)
+    if objections:
+        tolerance.look_for_jumps(_results_rounded_differently(job, (7, 8, 9, 10), amplitude=LOUD))
+        objections = objections_to(objections)
     problems += [f"{way} does not agree with the graph: {why}" for way, why in objections.items()]
     return {way: trial for way, trial in ways.items() if way not in objections}
 
 
-def _results_rounded_differently(job: Job, seeds: Sequence[int]) -> Iterator[list[Tensor]]:
-    return (_results(_trial_with_noise(job, seed)) for seed in seeds)
+def _results_rounded_differently(job: Job, seeds: Sequence[int], amplitude: float = 1.0) -> Iterator[list[Tensor]]:
+    return (_results(_trial_with_noise(job, seed, amplitude)) for seed in seeds)
 
 
-def _trial_with_noise(job: Job, seed: int) -> Trial:
+def _trial_with_noise(job: Job, seed: int, amplitude: float) -> Trial:
     tf32 = job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"])
     calls: dict[Action, Callable[..., list[Tensor]]] = {}
     for action, computation in job.program.computations.items():
         assert computation.graph is not None
-        calls[action] = rounded_differently(computation.graph, seed, tf32=tf32)
+        calls[action] = rounded_differently(computation.graph, seed, tf32=tf32, amplitude=amplitude)
     return Trial(job, job.program, calls)
 
 
@@ -241,12 +282,21 @@ def _right_build(
     """Code that agrees with the graph, compiled again without our changes if it does not; None if there is none."""
     if build is None or _agreeing({build.way: build.trial}, tolerance, job, problems):
         return build
-    suspects = [name for name in build.made if name != JOINED_KERNELS]
-    plain = _compiled(build.way, build.trial, job, scratch, problems, suspects) if suspects else None
-    if plain is None or not _agreeing({build.way: plain.trial}, tolerance, job, problems):
-        return None
-    why = f"{build.way} did not agree with the graph; it was compiled without {', '.join(suspects)}"
-    return replace(plain, dropped=(*plain.dropped, why))
+    for suspects in _suspects(build.made):
+        plain = _compiled(build.way, build.trial, job, scratch, problems, suspects)
+        if plain is not None and _agreeing({build.way: plain.trial}, tolerance, job, problems):
+            why = f"{build.way} did not agree with the graph; it was compiled without {', '.join(suspects)}"
+            return replace(plain, dropped=(*plain.dropped, why))
+    return None
+
+
+def _suspects(made: Sequence[str]) -> Iterator[list[str]]:
+    """Which of our changes to leave out of code that does not agree with the graph, one attempt after the other."""
+    if FUSED_BATCH_NORM in made:
+        yield [FUSED_BATCH_NORM]
+    all_of_them = [name for name in made if name != JOINED_KERNELS]
+    if all_of_them and all_of_them != [FUSED_BATCH_NORM]:
+        yield all_of_them
 
 
 def _in_channels_last(job: Job, problems: list[str]) -> Trial | None:
@@ -304,23 +354,6 @@ def _compiled(
         problems.append(f"{way}: {described(error)}")
         return None
     return Build(way, compiled, tuple(made), tuple(dropped), place)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way of running the program."""
-
-    tier: Tier
-    channels_last: bool
-    is_quick: bool = False
-    """Whether few block sizes were tried."""
-
-    def __str__(self) -> str:
-        return self.tier.value + ", channels last" * self.channels_last + ", quickly" * self.is_quick
-
-
-PLAIN = Way(Tier.GRAPH, channels_last=False)
-"""The graph as captured."""
 
 
 def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, float]:

@@ -48,6 +48,39 @@ for device in ("cpu", "cuda"):
 print(*seen)
 """
 
+NORMALISING = """
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from pilotage.compiler import inductor as compiler
+from pilotage.compiler.changes import FUSED_BATCH_NORM
+
+def normalised(x, weight, bias, mean, variance):
+    return [torch.native_batch_norm(x, weight, bias, mean, variance, True, 0.1, 1e-5)[0].relu()]
+
+arguments = [torch.rand(4, 3, 8, 8), *(torch.rand(3) for _ in range(4))]
+graph = make_fx(normalised)(*[argument.clone() for argument in arguments])
+expected = [argument.clone() for argument in arguments]
+(result,) = normalised(*expected)
+for without in (frozenset(), frozenset({FUSED_BATCH_NORM})):
+    changes = compiler.Changes(without)
+    prepared, _ = compiler._prepared(graph)
+    source, _ = compiler._inductor_source(prepared, arguments, torch.device("cpu"), changes)
+    loaded = {"__name__": "inductor", "__file__": "inductor.py"}
+    exec(compile(source, "<inductor>", "exec"), loaded)
+    given = [argument.clone() for argument in arguments]
+    (found,) = loaded["call"](list(given))
+    torch.testing.assert_close(found, result)
+    torch.testing.assert_close(given, expected)
+    print(FUSED_BATCH_NORM in changes.made, "batch_norm" in source)
+"""
+
+
+@pytest.mark.slow
+def test_batch_normalisation_is_fused_or_left_to_torch():
+    done = subprocess.run([sys.executable, "-c", NORMALISING], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["True False", "False True"], done.stderr
+
+
 EMPTYING = """
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx

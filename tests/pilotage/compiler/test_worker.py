@@ -81,7 +81,7 @@ def test_more_noise_is_tried_before_a_candidate_is_refused(monkeypatch, shown_la
     ways = {GRAPH: Result(right), COMPILED: Result(right + 40)}
     asked = []
 
-    def rounded_differently(job, seeds):
+    def rounded_differently(job, seeds, amplitude=1.0):
         asked.extend(seeds)
         return [[right * (1 + shown_later)]]
 

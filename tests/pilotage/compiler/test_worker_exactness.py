@@ -70,3 +70,66 @@ def test_a_layout_with_an_inaccurate_kernel_is_refused_even_if_it_is_fast(tmp_pa
     assert "graph, channels last does not agree with the graph" in tuning.reason
     assert "is off float64 by" in tuning.reason
     assert tuning.note == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_right", [False, True])
+def test_a_slow_layout_is_compiled_only_if_the_fast_one_fails(is_right, tmp_path, monkeypatch):
+    job = job_of(nn.Sequential(nn.Conv2d(4, 4, 1), Loss()), [torch.randn(1, 4, 8, 8)], tmp_path)
+    tried = []
+
+    def compiled(way, trial, *_):
+        tried.append(str(way))
+        return worker.Build(way, trial, (), (), tmp_path) if is_right or not way.channels_last else None
+
+    monkeypatch.setattr(worker, "_compiled", compiled)
+    monkeypatch.setattr(worker, "_measure", lambda ways, *_: {way: 1.0 if way.channels_last else 2.0 for way in ways})
+    with ThreadPoolExecutor(max_workers=1) as clock:
+        worker._tune(job, tmp_path, clock, lambda tuning, code: None)
+    assert tried == ["compiled, channels last", "compiled"][: 1 if is_right else 2]
+
+
+class Loss(nn.Module):
+    def forward(self, x):
+        return pilotage.mark_loss(x.square().mean())
+
+
+class Residual(nn.Module):
+    """Batch normalisation and decisions: one value near a threshold changes gradients by far more than rounding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(
+            *(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
+            *(nn.Conv2d(16, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)),
+        )
+
+    def forward(self, x):
+        return torch.relu(x + self.inner(x))
+
+
+class Residuals(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), Residual(), nn.MaxPool2d(2), Residual()
+        )
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x, labels):
+        return nn.functional.cross_entropy(self.head(self.features(x).mean((2, 3))), labels)
+
+
+@pytest.mark.slow
+def test_a_residual_network_with_batch_normalisation_reaches_compiled_code(tmp_path):
+    torch.manual_seed(0)
+    model = Residuals()
+    step = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+        backend="cpu",
+        tier="compiled",
+        cache_directory=tmp_path,
+    )
+    step(torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,)))
+    assert step.record.latest_tier == "compiled"

@@ -14,22 +14,24 @@ from pilotage.torch_private import OpOverload, schema_of, storage_address, tree_
 _TF32 = 2.0**-10
 
 
-def rounded_differently(graph: GraphModule, seed: int, *, tf32: bool) -> Callable[..., list[Tensor]]:
+def rounded_differently(
+    graph: GraphModule, seed: int, *, tf32: bool, amplitude: float = 1.0
+) -> Callable[..., list[Tensor]]:
     """A function that runs the graph and changes each result by up to half a unit in the last place.
 
-    With ``tf32``, float32 results are changed in the last place of TF32.
+    With ``tf32``, float32 results are changed in the last place of TF32. The noise is multiplied by ``amplitude``.
     """
 
     def call(*arguments: Tensor) -> list[Tensor]:
-        return list(_NoisyInterpreter(graph, seed, tf32=tf32).run(*arguments))
+        return list(_NoisyInterpreter(graph, seed, amplitude, tf32=tf32).run(*arguments))
 
     return call
 
 
 class _NoisyInterpreter(Interpreter):
-    def __init__(self, graph: GraphModule, seed: int, *, tf32: bool) -> None:
+    def __init__(self, graph: GraphModule, seed: int, amplitude: float, *, tf32: bool) -> None:
         super().__init__(graph)
-        self._seed, self._tf32 = seed, tf32
+        self._seed, self._amplitude, self._tf32 = seed, amplitude, tf32
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def run_node(self, n: Node) -> Any:
@@ -46,10 +48,10 @@ class _NoisyInterpreter(Interpreter):
         digit = _TF32 if self._tf32 and tensor.dtype == torch.float32 else torch.finfo(tensor.dtype).eps
         # Half a unit in the last place either way, computed in a wider type and then rounded.
         wide = torch.promote_types(tensor.dtype, torch.float32)
+        reach = self._amplitude * digit / 2
         factor = torch.empty_like(tensor, dtype=wide)
-        return (tensor * factor.uniform_(1 - digit / 2, 1 + digit / 2, generator=self._generator(tensor.device))).to(
-            tensor.dtype
-        )
+        factor.uniform_(1 - reach, 1 + reach, generator=self._generator(tensor.device))
+        return (tensor * factor).to(tensor.dtype)
 
     def _generator(self, device: torch.device) -> torch.Generator:
         if device not in self._generators:

@@ -7,6 +7,11 @@ graph runs again with rounding noise in each result, and the effect of that nois
 Agreement does not say which way is right: a kernel that adds a million numbers sequentially agrees with one that adds
 them pairwise to only three digits. So if the graph was also computed in float64, the error of another way may be at
 most a few times that of the graph.
+
+A program with decisions (a ReLU, the maximum of a pool) jumps where a value is close to the threshold: one decision
+that rounding turns over changes gradients by far more than rounding does. A few runs with plain noise may show none of
+them. So before code is refused, the graph runs with loud noise, and where its errors grow more than the noise has
+grown, they come from jumps, which other code may have too. Results without jumps limit the errors as before.
 """
 
 from __future__ import annotations
@@ -23,6 +28,15 @@ _NOISE_FACTOR = 3.0
 
 _ERROR_FACTOR = 5.0
 """Errors up to this many times that of the graph are tolerated."""
+
+LOUD = 20.0
+"""The amplitude of loud noise: sums of thousands of numbers in another order, through several layers, differ by it."""
+
+_JUMP = 2.0
+"""A result has jumps if loud noise causes this many times the error that its amplitude explains."""
+
+_JUMP_FACTOR = 3.0
+"""Jumps up to this many times those of the graph are tolerated."""
 
 _MEANINGLESS = 0.5
 """A result with this relative error in the graph consists of rounding errors and is not compared."""
@@ -46,17 +60,21 @@ class Tolerance:
         self._names = names or [f"result {number}" for number in range(len(expected))]
         self._noise = [0.0] * len(expected)
         self._errors = self._errors_of(expected)
+        self._loud_noise, self._loud_errors = [0.0] * len(expected), [0.0] * len(expected)
         self.widen(noisy)
 
     def widen(self, noisy: Iterable[Sequence[Tensor]]) -> None:
         """Widen the tolerance by more results with rounding noise."""
         # One at a time: each is as large as the whole state of the program.
         for results in noisy:
-            self._noise = [
-                max(known, _distance(*pair))
-                for known, pair in zip(self._noise, zip(self._expected, results, strict=True), strict=True)
-            ]
-            self._errors = [max(pair) for pair in zip(self._errors, self._errors_of(results), strict=True)]
+            self._noise = _larger(self._noise, self._distances_of(results))
+            self._errors = _larger(self._errors, self._errors_of(results))
+
+    def look_for_jumps(self, loud: Iterable[Sequence[Tensor]]) -> None:
+        """Tolerate jumps that show in results with `LOUD` times the rounding noise."""
+        for results in loud:
+            self._loud_noise = _larger(self._loud_noise, self._distances_of(results))
+            self._loud_errors = _larger(self._loud_errors, self._errors_of(results))
 
     def objection(self, found: Sequence[Tensor]) -> str:
         """A description of the result with the largest error; empty if all are within the tolerance."""
@@ -65,10 +83,13 @@ class Tolerance:
 
     def _differing(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
         """Results that differ too much from the graph: by how many times the tolerance, and a description."""
-        worst = max(self._noise, default=0.0)
-        for name, left, right, own in zip(self._names, self._expected, found, self._noise, strict=True):
-            distance = _distance(left, right)
-            rounding = _NOISE_FACTOR * (worst if left.numel() < _FEW else own)
+        worst, worst_loud = max(self._noise, default=0.0), max(self._loud_noise, default=0.0)
+        for name, left, right, own, loud in zip(
+            self._names, self._expected, found, self._noise, self._loud_noise, strict=True
+        ):
+            distance, is_small = _distance(left, right), left.numel() < _FEW
+            own, loud = (worst, worst_loud) if is_small else (own, loud)
+            rounding = max(_NOISE_FACTOR * own, _jump(loud, own))
             allowed = max(_TOLERANCE.get(left.dtype, _DEFAULT_TOLERANCE), rounding)
             if distance > allowed:
                 yield (
@@ -78,24 +99,41 @@ class Tolerance:
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
         """Results that differ too much from float64: by how many times the tolerance, and a description."""
-        worst = max((error for error in self._errors if error < _MEANINGLESS), default=0.0)
-        for name, left, own, error in zip(
-            self._names, self._expected, self._errors, self._errors_of(found), strict=True
+        worst, worst_loud = (
+            max((error for error in errors if error < _MEANINGLESS), default=0.0)
+            for errors in (self._errors, self._loud_errors)
+        )
+        for name, left, own, loud, error in zip(
+            self._names, self._expected, self._errors, self._loud_errors, self._errors_of(found), strict=True
         ):
             if own >= _MEANINGLESS:
                 continue
-            allowed = _ERROR_FACTOR * max(own, _digit(left), worst if left.numel() < _FEW else 0.0)
+            is_small = left.numel() < _FEW
+            known = max(own, _digit(left), worst if is_small else 0.0)
+            allowed = max(_ERROR_FACTOR * known, _jump(max(loud, worst_loud if is_small else 0.0), known))
             if error > allowed:
                 yield (
                     error / allowed,
                     f"{_described(name, left)}, is off float64 by {error:.2g}, and the graph by {own:.2g}",
                 )
 
+    def _distances_of(self, results: Sequence[Tensor]) -> list[float]:
+        return [_distance(*pair) for pair in zip(self._expected, results, strict=True)]
+
     def _errors_of(self, results: Sequence[Tensor]) -> list[float]:
         """The relative errors of results compared with float64; zero if there is no reference."""
         if self._exact is None:
             return [0.0] * len(results)
         return [_error(*each) for each in zip(results, self._expected, self._exact, strict=True)]
+
+
+def _larger(some: Sequence[float], others: Sequence[float]) -> list[float]:
+    return [max(pair) for pair in zip(some, others, strict=True)]
+
+
+def _jump(loud: float, own: float) -> float:
+    """What jumps may add, from the error with loud noise and with plain noise; zero if there are none."""
+    return _JUMP_FACTOR * loud if loud > _JUMP * LOUD * own else 0.0
 
 
 def _described(name: str, result: Tensor) -> str:

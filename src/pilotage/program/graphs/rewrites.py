@@ -59,16 +59,14 @@ def _skip_double_transpose(node: Node) -> None:
 
 
 def _swapped(node: Node) -> frozenset[int]:
-    """The dimensions that an operation swaps; empty if it is something else, or leaves them as they are."""
+    """The dimensions that an operation swaps; empty if it is something else."""
     value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor) or value.dim() < 2:
         return frozenset()
     if node.target is aten.t.default:
-        return frozenset(range(value.dim())) if value.dim() == 2 else frozenset()
-    if node.target is aten.transpose.int:
-        _, first, second = node.args
-        return frozenset((first % value.dim(), second % value.dim())) if value.dim() else frozenset()
-    return frozenset()
+        return frozenset({0, 1})
+    dimensions = node.args[1:] if node.target is aten.transpose.int else ()
+    return frozenset(each % value.dim() for each in dimensions if isinstance(each, int))
 
 
 def hidden_writes(node: Node) -> list[Node]:

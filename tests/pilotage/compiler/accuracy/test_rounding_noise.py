@@ -23,6 +23,14 @@ def test_results_change_only_in_their_last_digits():
     assert torch.equal(coarse, rounded_differently(graph, 1, tf32=True)(x)[0])
 
 
+def test_loud_noise_changes_more_digits():
+    x = torch.rand(1000) + 0.5
+    graph = traced(lambda x: [x * 3], x)
+    (plain,), (loud,) = (rounded_differently(graph, 1, tf32=False, amplitude=each)(x) for each in (1, 20))
+    distances = [float((found / (x * 3) - 1).abs().max()) for found in (plain, loud)]
+    assert 8 * distances[0] < distances[1] < 20 * torch.finfo(torch.float32).eps
+
+
 def test_integers_views_and_in_place_results_are_unchanged():
     def function(state, x):
         state.add_(1)

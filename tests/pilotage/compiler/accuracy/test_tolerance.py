@@ -138,3 +138,26 @@ def test_a_result_of_pure_noise_in_the_graph_is_not_compared():
 def test_float64_results_are_not_compared_with_float64():
     graph = [torch.full((4,), 1e-20, dtype=torch.float64)]
     assert agrees(Tolerance(graph, exact=[graph[0] / 2]), [graph[0] * 100])
+
+
+def with_error(exact, size):
+    return [(each * (1 + size * torch.randn_like(each))).float() for each in exact]
+
+
+def test_a_jump_that_loud_noise_shows_is_tolerated_in_its_result():
+    exact, graph, _ = exact_sums()
+    exact, graph = [*exact, exact[0].flip(0)], [*graph, graph[0].flip(0)]
+    jumped = [with_error(exact, 1e-3)[0], *graph[1:]]
+    tolerance = Tolerance(graph, [with_error(exact, 1e-7)], exact=exact)
+    assert not agrees(tolerance, jumped)
+    tolerance.look_for_jumps([[*with_error(exact, 1e-3)[:1], *with_error(exact, 2e-6)[1:]]])
+    assert agrees(tolerance, jumped)
+    assert not agrees(tolerance, [with_error(exact, 1e-1)[0], *graph[1:]])
+    assert not agrees(tolerance, [*jumped[:2], with_error(exact, 1e-3)[2]])
+
+
+def test_errors_that_grow_like_the_noise_are_not_jumps():
+    exact, graph, _ = exact_sums()
+    tolerance = Tolerance(graph, [with_error(exact, 1e-7)], exact=exact)
+    tolerance.look_for_jumps([with_error(exact, 20 * 1e-7)])
+    assert not agrees(tolerance, with_error(exact, 2e-6))
