@@ -22,7 +22,9 @@ __all__ = [
     "content_digest",
     "describe_weights",
     "digest_weights",
+    "picked_elements",
     "sample_digests",
+    "sketch_texts",
     "sketch_weights",
     "tensors_in",
 ]
@@ -35,7 +37,7 @@ _SAMPLED = 512
 def digest_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
     """For each tensor its name, shape, type, sketch and the norm of that."""
     kept = list(named)
-    return complete_digests(describe_weights(kept), sketch_weights(tensor for _, tensor in kept))
+    return complete_digests(describe_weights(kept), *sketch_texts([sketch_weights(tensor for _, tensor in kept)]))
 
 
 def describe_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]]:
@@ -47,11 +49,11 @@ def describe_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]
 
 
 @torch.no_grad()
-def sketch_weights(tensors: Iterable[Tensor]) -> str:
-    """The sums of the buckets of all tensors, as text; few operations, since each costs more than its arithmetic."""
+def sketch_weights(tensors: Iterable[Tensor]) -> Tensor:
+    """The sums of the buckets of all tensors; few operations, since each costs more than its arithmetic."""
     kept = list(tensors)
     if not kept:
-        return ""
+        return torch.empty(0, BUCKETS)
     device = kept[0].device
     if any(tensor.dtype is not torch.float32 or tensor.device != device for tensor in kept):
         kept = [tensor.to(device, torch.float32) for tensor in kept]
@@ -61,10 +63,14 @@ def sketch_weights(tensors: Iterable[Tensor]) -> str:
         pieces.append(tensor if period is None else _folded(tensor, period))
         if padding is not None:
             pieces.append(padding)
-    # One copy in C++; a product with a matrix would be faster than `index_add`, but a script may let products round.
-    signed = flatten_dense_tensors(pieces).mul_(layout.signs).view(-1, BUCKETS)
-    summed = layout.zeros.index_add(0, layout.owners, signed)
-    return base64.b64encode(summed.cpu().numpy().tobytes()).decode()
+    # A product with a matrix would be as fast as segments, but a script may let products round.
+    signed = (flatten_dense_tensors(pieces) * layout.signs).view(-1, BUCKETS)
+    return torch.segment_reduce(signed, "sum", lengths=layout.rows, axis=0, unsafe=True)
+
+
+def sketch_texts(sketches: Sequence[Tensor]) -> list[str]:
+    """Sketches of the same weights, at several times, as text; fetched together."""
+    return [base64.b64encode(each.tobytes()).decode() for each in torch.stack([*sketches]).cpu().numpy()]
 
 
 def _folded(tensor: Tensor, period: int) -> Tensor:
@@ -85,10 +91,9 @@ class _Layout(NamedTuple):
     periods: list[int | None]
     """Of each tensor that is longer than its signs: after how many elements these repeat."""
     signs: Tensor
-    owners: Tensor
-    """The tensor that each row belongs to."""
+    rows: Tensor
+    """How many rows each tensor has."""
     padding: list[Tensor | None]
-    zeros: Tensor
 
 
 @lru_cache(maxsize=8)
@@ -101,9 +106,8 @@ def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
     return _Layout(
         periods=periods,
         signs=torch.cat([drawn[: each * BUCKETS] for each in rows]).to(device),
-        owners=torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(rows)).to(device),
+        rows=torch.tensor(rows, device=device),
         padding=[torch.zeros(gap, device=device) if gap else None for gap in gaps],
-        zeros=torch.zeros(len(counts), BUCKETS, device=device),
     )
 
 
@@ -129,16 +133,20 @@ def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:
 
 
 @torch.no_grad()
-def content_digest(tensors: Sequence[Tensor]) -> list[float]:
-    """One number for each tensor of a batch, from a few hundred of its elements."""
+def picked_elements(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Copies of a few hundred elements of each tensor of a batch."""
     found = []
     for tensor in tensors[:4]:
         flat = tensor.reshape(-1)
-        picked = flat[:: max(1, flat.numel() // _SAMPLED)]
-        if not picked.is_floating_point():
-            picked = picked.double()
-        found.append(torch.linalg.vector_norm(picked, 1, dtype=torch.float64).item())
+        found.append(flat[:: max(1, len(flat) // _SAMPLED)].clone())
     return found
+
+
+@torch.no_grad()
+def content_digest(picked: Iterable[Tensor]) -> list[float]:
+    """One number for each tensor of a batch, from its picked elements."""
+    wide = [each if each.is_floating_point() else each.double() for each in picked]
+    return [torch.linalg.vector_norm(each, 1, dtype=torch.float64).item() for each in wide]
 
 
 @torch.no_grad()

@@ -8,14 +8,14 @@ that together they are the batch that one process would get.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, Subset
 
-from pilotage.proof.watching.digests import content_digest, sample_digests, tensors_in
+from pilotage.proof.watching.digests import content_digest, picked_elements, sample_digests, tensors_in
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed, shared_order
@@ -31,44 +31,46 @@ _LATER_BATCHES = 3
 class Load:
     """One batch that a loader yielded."""
 
-    __slots__ = ("content", "epoch", "indices", "is_skipped", "loader", "samples", "tensors")
+    # Defaults of the class, since one of these is made in each step.
+    content: list[float] | None = None
+    picked: Sequence[Tensor] = ()
+    """Elements that are digested when the batch is written, together with those of other batches."""
+    tensors: Sequence[Tensor] = ()
+    is_skipped = False
 
-    def __init__(self, loader: int, epoch: int, indices: list[int] | None, tensors: list[Tensor]) -> None:
+    def __init__(self, loader: int, epoch: int, indices: list[int] | None, samples: int) -> None:
         self.loader = loader
         self.epoch = epoch
         self.indices = indices
-        self.tensors = tensors
-        self.samples = len(indices) if indices is not None else _size_of(tensors)
-        self.content: list[float] | None = None
-        self.is_skipped = False
+        self.samples = samples
 
-    def digest(self) -> None:
-        """Digest the values now, since the script may change the tensors later; then let them go."""
-        self.content = content_digest(self.tensors)
+    def pick(self) -> None:
+        """Copy what is to be digested, since the script may change the tensors later."""
+        self.picked = picked_elements(self.tensors)
 
     def let_go(self) -> None:
         """Digest samples without indices, and free the tensors."""
         if self.indices is None:
             self.content = sample_digests(self.tensors)
-        self.tensors = []
+        self.tensors = ()
 
     def part(self, number: int, parts: int) -> Load:
         """One of several equal parts."""
         size = self.samples // parts
         start = number * size
         indices = None if self.indices is None else self.indices[start : start + size]
-        found = Load(self.loader, self.epoch, indices, [])
-        found.samples = size
+        found = Load(self.loader, self.epoch, indices, size)
         if self.indices is None and self.content is not None:
             found.content = self.content[start : start + size]
         return found
 
     def as_row(self) -> list[Any]:
         """What the record keeps, in the order of `records.LOAD_FIELDS`."""
-        return [self.loader, self.epoch, self.samples, self.indices, self.content]
+        content = content_digest(self.picked) if self.picked else self.content
+        return [self.loader, self.epoch, self.samples, self.indices, content]
 
 
-def _size_of(tensors: list[Tensor]) -> int:
+def _size_of(tensors: Sequence[Tensor]) -> int:
     return next((tensor.shape[0] for tensor in tensors if tensor.dim()), 0)
 
 
@@ -157,18 +159,14 @@ class LoaderWatch:
             return epoch_began_late and yielded < 1
         return yielded < _LATER_BATCHES
 
-    def yielded(self, load: Load) -> None:
-        """A batch goes to the script."""
+    def look_at(self, load: Load) -> None:
+        """Look at the values of a batch before the script gets it."""
         watch = self._watch
-        reseed(watch.settings.seed, watch.updates, watch.pending.backwards)
-        if not watch.is_stopping:
-            if watch.is_digested and load.indices is not None:
-                load.digest()
-            watch.pending.batches.append(load)
+        if watch.is_digested and load.indices is not None and not watch.is_stopping:
+            load.pick()
         if self.split is not None and not self.split.is_over:
             self.split.at_batch(load.tensors)
-        if load.tensors:
-            load.let_go()
+        load.let_go()
 
     @property
     def looks_at_splits(self) -> bool:
@@ -202,10 +200,16 @@ class _Batches:
         self._yielded += 1
         indices = self._queue.popleft() if self._queue else None
         if not watch.is_in_program:
-            drawn = _plain(indices, self._dataset)
+            drawn, pending = _plain(indices, self._dataset), watch.pending
+            load = Load(self._number, self._epoch, drawn, 0 if drawn is None else len(drawn))
             # Looking for tensors takes as long as all the rest, and most batches are known by their indices.
-            tensors = tensors_in(batch) if drawn is None or watch.is_digested or owner.looks_at_splits else []
-            owner.yielded(Load(self._number, self._epoch, drawn, tensors))
+            if drawn is None or watch.is_digested or owner.looks_at_splits:
+                load.tensors = found = tensors_in(batch)
+                load.samples = load.samples or _size_of(found)
+                owner.look_at(load)
+            if not watch.is_stopping:
+                pending.batches.append(load)
+            reseed(self._seed, watch.updates, pending.backwards)
         return batch
 
     def __len__(self) -> int:

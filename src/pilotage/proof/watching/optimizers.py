@@ -89,14 +89,15 @@ class OptimizerWatch:
             )
         return found
 
-    def stepped(self, optimizer: torch.optim.Optimizer, rates: list[float], works: bool) -> int:
-        """An optimizer was stepped with these rates; ``works`` says whether it had gradients. Returns its number."""
-        found = self.known(optimizer)
+    def stepped(self, optimizer: torch.optim.Optimizer, *, works: bool) -> tuple[int, list[float]]:
+        """An optimizer was stepped; ``works`` says whether it had gradients. Returns its number, and the rates."""
+        found = self._known.get(id(optimizer)) or self.known(optimizer)
         found.steps += 1
         found.updates += works
+        rates = [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
         if self._schedules:
             self._note_schedules(found, rates)
-        return found.number
+        return found.number, rates
 
     def trained(self, optimizer: WatchedOptimizer | None, rates: list[float]) -> None:
         """A program made an update by an optimizer's rule, with these rates."""
@@ -104,10 +105,6 @@ class OptimizerWatch:
             optimizer.updates += 1
         if self._schedules:
             self._note_schedules(optimizer, rates)
-
-    def rates(self, optimizer: torch.optim.Optimizer) -> list[float]:
-        """The rates that an eager step of the optimizer applies."""
-        return [float(group["lr"]) for group in optimizer.param_groups if "lr" in group]
 
     def _note_schedules(self, trained: WatchedOptimizer | None, rates: list[float]) -> None:
         """Compare what schedules ask for with what an update has applied."""

@@ -12,12 +12,13 @@ from torch import Tensor
 __all__ = ["reseed", "seed_numpy", "seed_python", "seed_torch", "shared_order"]
 
 _HAS_CUDA = torch.backends.cuda.is_built()
+_seed_default = torch.default_generator.manual_seed
 
 
 def reseed(seed: int, update: int, part: int) -> None:
     """Seed torch's generators for a part of an update, so that dropout draws the same in both scripts."""
     number = _mixed(seed, update, part)
-    torch.default_generator.manual_seed(number)
+    _seed_default(number)
     if _HAS_CUDA and torch.cuda.is_initialized():
         for generator in torch.cuda.default_generators:
             generator.manual_seed(number)

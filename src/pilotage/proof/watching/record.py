@@ -11,8 +11,8 @@ from typing import Any
 __all__ = ["RecordFile"]
 
 
-_ENCODER = json.JSONEncoder(default=str)
-"""Kept, since `json.dumps` makes a new one at each call."""
+_ENCODER = json.JSONEncoder(default=str, check_circular=False, separators=(",", ":"))
+"""Kept, since `json.dumps` makes a new one at each call; events contain nothing circular."""
 
 _DUE_SECONDS = 0.2
 """How long events may wait."""

@@ -39,6 +39,9 @@ class UpdateWatch:
         self._without_step = 0
         """Backward passes that no optimizer has followed."""
         self._line: str | None = None
+        self._device = "unknown"
+        """Where the last loss was computed."""
+        self._closed: tuple[Any, ...] = ()
         self._facts: dict[str, Any] = {}
         """What is known about the last update, kept as long as it stays the same."""
         self._before: Any = None
@@ -100,9 +103,13 @@ class UpdateWatch:
             return
         loss = self._scaled.get(id(root), root) if self._is_scaling else root
         pending = self._watch.pending
-        pending.facts["device"] = device = loss.device.type
         # On a card the number would have to be waited for.
-        pending.losses.append(loss.item() if device == "cpu" else loss.detach().clone())
+        if loss.is_cpu:
+            self._device = "cpu"
+            pending.losses.append(loss.item())
+        else:
+            self._device = loss.device.type
+            pending.losses.append(loss.detach().clone())
         pending.backwards += 1
         if pending.batches:
             pending.loader = pending.batches[-1].loader
@@ -152,8 +159,8 @@ class UpdateWatch:
         watch = self._watch
         if watch.is_in_program:
             return
-        works, rates = has_gradients(optimizer), self._optimizers.rates(optimizer)
-        number = self._optimizers.stepped(optimizer, rates, works)
+        works = has_gradients(optimizer)
+        number, rates = self._optimizers.stepped(optimizer, works=works)
         if not works and not watch.pending.backwards:
             return
         if watch.is_digested:
@@ -168,24 +175,32 @@ class UpdateWatch:
             self._before = None
         if works:
             watch.versions = [each._version for group in optimizer.param_groups for each in group["params"]]
-        self._close(optimizer=number, rates=rates, works=works)
+        self._close(number, rates, works=works)
 
     def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             # Gradients that are thrown away: nothing was updated, and the step is over.
             if self._watch.pending.backwards and has_gradients(optimizer) and not self._watch.is_in_program:
-                self._close(optimizer=None, rates=[], works=False)
+                self._close(None, [], works=False)
             return original(optimizer, *args, **kwargs)
 
         return zero_grad
 
-    def _close(self, **facts: Any) -> None:
+    def _close(self, optimizer: int | None, rates: list[float], *, works: bool) -> None:
         watch = self._watch
         if not watch.pending.batches:
             reseed(watch.settings.seed, watch.updates + 1, 0)
-        facts |= {"line": self._line, "mode": "eager"}
-        if facts != self._facts:
-            self._facts = facts
+        closed = (optimizer, rates, works, self._line, self._device)
+        if closed != self._closed:
+            self._closed = closed
+            self._facts = {
+                "optimizer": optimizer,
+                "rates": rates,
+                "works": works,
+                "line": self._line,
+                "device": self._device,
+                "mode": "eager",
+            }
         watch.close(self._facts)
         if not self._split.is_over:
             self._split.after_update()

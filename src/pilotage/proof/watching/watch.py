@@ -37,19 +37,19 @@ class EnoughSteps(SystemExit):
 class Pending:
     """What has happened since the last update."""
 
-    __slots__ = ("backwards", "batches", "exchanges", "facts", "loader", "losses", "used")
+    # Defaults of the class, since one of these is made in each step.
+    loader: int | None = None
+    """The loader whose batch went into the last forward pass before backward."""
+    used = 0
+    """How many of the batches came before the last backward pass."""
+    backwards = 0
+    exchanges = 0
 
     def __init__(self) -> None:
         self.losses: list[Any] = []
         """Tensors of one element: what each backward pass started from."""
         self.batches: list[Load] = []
         """What loaders have yielded."""
-        self.loader: int | None = None
-        """The loader whose batch went into the last forward pass before backward."""
-        self.used = 0
-        """How many of the batches came before the last backward pass."""
-        self.backwards = 0
-        self.exchanges = 0
         self.facts: dict[str, Any] = {}
         """What is known about this update beside."""
 
@@ -93,6 +93,8 @@ class Watch:
         """Names and shapes of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
         """Their description."""
+        self._sketches: list[tuple[int, Any]] = []
+        """Sketches of these weights that are still to be written, each with the number of its update."""
         self.is_undigested = False
         """Whether the last recorded update has no digest of the weights yet; it gets one if the script ends here."""
         self.versions: list[int] | None = None
@@ -109,7 +111,8 @@ class Watch:
             from pilotage.proof.weights import complete_digests
 
             self.begin()
-            sketches = self._digest(0, list(weights()))
+            self._digest(0, list(weights()))
+            (sketches,) = self._write_sketches()
             self.record.flush()
             self.initial = complete_digests(self._tensors, sketches)
 
@@ -156,17 +159,28 @@ class Watch:
         if self.versions is None or self.versions == [tensor._version for _, tensor in named]:
             self._digest(min(self.updates, self.settings.steps), named)
 
-    def _digest(self, step: int, named: list[tuple[str, Any]]) -> str:
-        """Record what the weights are; their names and shapes only when these are new."""
+    def _digest(self, step: int, named: list[tuple[str, Any]]) -> None:
+        """Note what the weights are; their names and shapes only when these are new."""
         from pilotage.proof.watching.digests import describe_weights, sketch_weights
 
         kind = [(name, tensor.shape) for name, tensor in named]
         if kind != self._kind:
+            self._write_sketches()
             self._kind, self._tensors = kind, describe_weights(named)
             self.record.wait("tensors", tensors=self._tensors)
-        sketches = sketch_weights(tensor for _, tensor in named)
-        self.record.wait("weights", step=step, sketches=sketches)
-        return sketches
+        self._sketches.append((step, sketch_weights([tensor for _, tensor in named])))
+
+    def _write_sketches(self) -> list[str]:
+        """Write the sketches of weights that wait; between two steps this would take several times as long."""
+        from pilotage.proof.watching.digests import sketch_texts
+
+        if not self._sketches:
+            return []
+        texts = sketch_texts([sketch for _, sketch in self._sketches])
+        for (step, _), text in zip(self._sketches, texts, strict=True):
+            self.record.wait("weights", step=step, sketches=text)
+        self._sketches = []
+        return texts
 
     def write(self) -> None:
         """Write the updates so far, and the present summary."""
@@ -187,6 +201,7 @@ class Watch:
             for common, rows in groups:
                 self.record.wait("updates", common=common, epoch=epoch, rows=rows)
             self._steps = []
+        self._write_sketches()
         now = time.monotonic()
         if now - self._summed > _SUMMARY_SECONDS or self.updates <= 3 or self.updates >= self.settings.steps:
             self._summed = now
@@ -250,7 +265,7 @@ class Watch:
     def _after_fork(self) -> None:
         self.record.forget_parent()
         self._has_begun = self.is_undigested = False
-        self._steps = []
+        self._steps, self._sketches = [], []
 
 
 def mean_loss(loss: Any) -> Any:
@@ -271,6 +286,11 @@ def _numbers(losses: list[Any]) -> list[float]:
 
 def _loads_of(pending: Pending) -> tuple[list[Row], int]:
     """The batches of an update, and how many samples of others were skipped."""
-    batches = [batch for batch in pending.batches if batch.loader == pending.loader]
-    skipped = sum([batch.samples for batch in batches if batch.is_skipped])
-    return [batch.as_row() for batch in batches if not batch.is_skipped], skipped
+    rows, skipped = [], 0
+    for batch in pending.batches:
+        if batch.loader == pending.loader:
+            if batch.is_skipped:
+                skipped += batch.samples
+            else:
+                rows.append(batch.as_row())
+    return rows, skipped

@@ -1,7 +1,15 @@
 import pytest
 import torch
 
-from pilotage.proof.watching.digests import content_digest, digest_weights, sample_digests, sketch_weights, tensors_in
+from pilotage.proof.watching.digests import (
+    content_digest,
+    digest_weights,
+    picked_elements,
+    sample_digests,
+    sketch_texts,
+    sketch_weights,
+    tensors_in,
+)
 
 
 def digests(*tensors):
@@ -25,8 +33,32 @@ def test_the_digest_of_a_tensor_does_not_depend_on_its_neighbours_or_its_type():
 
 
 def test_no_weights_have_an_empty_digest():
-    assert sketch_weights([]) == ""
+    assert sketch_texts([sketch_weights([])]) == [""]
     assert digests() == []
+
+
+@pytest.mark.parametrize("count", [1, 16, 40, 97_200])
+def test_digesting_leaves_a_single_weight_as_it_was(count):
+    weight = torch.nn.Parameter(torch.ones(count))
+    assert digests(weight) == digests(weight)
+    assert torch.equal(weight, torch.ones(count))
+
+
+def test_sketches_of_the_same_weights_are_written_together():
+    weights = [torch.randn(3, 5), torch.randn(40)]
+    later = [each + 1 for each in weights]
+    sketches = [sketch_weights(weights), sketch_weights(later)]
+    assert sketch_texts(sketches) == [*sketch_texts(sketches[:1]), *sketch_texts(sketches[1:])]
+    assert sketch_texts(sketches)[0] != sketch_texts(sketches)[1]
+
+
+def test_an_empty_weight_has_an_empty_sketch_between_others():
+    weights = [torch.randn(20), torch.empty(0), torch.randn(20)]
+    assert [each["norm"] for each in digests(*weights)] == [
+        digests(weights[0])[0]["norm"],
+        0.0,
+        digests(weights[2])[0]["norm"],
+    ]
 
 
 def test_weights_that_are_not_contiguous_have_the_digest_of_their_copies():
@@ -44,8 +76,11 @@ def test_the_digest_of_a_batch_shows_other_values(kind):
     batch = (torch.arange(24).reshape(4, 6) % 2).to(kind)
     other = batch.clone()
     other[2, 3] = 0
-    assert content_digest([batch]) == content_digest([batch.clone()])
-    assert content_digest([batch]) != content_digest([other])
+    picked = picked_elements([batch])
+    assert content_digest(picked) == content_digest(picked_elements([batch.clone()]))
+    assert content_digest(picked) != content_digest(picked_elements([other]))
+    batch.copy_(other)
+    assert content_digest(picked) != content_digest(picked_elements([batch]))
 
 
 def test_samples_without_numbers_are_told_apart_by_their_values():

@@ -11,18 +11,30 @@ from pilotage.proof.watching.watch import Watch
 
 
 def test_a_load_is_divided_among_the_updates_of_a_call():
-    load = Load(0, 2, list(range(12)), [torch.zeros(12, 3)])
+    load = Load(0, 2, list(range(12)), 12)
     assert [load.part(number, 3).indices for number in range(3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     assert load.part(1, 3).samples == 4
 
 
 def test_samples_without_indices_are_told_apart_by_their_values():
     values = torch.arange(12.0).view(4, 3)
-    load = Load(0, 0, None, [values])
+    load = Load(0, 0, None, 4)
+    load.tensors = [values]
     load.let_go()
     assert len(set(load.content)) == 4
     assert load.part(1, 2).content == load.content[2:]
-    assert load.tensors == []
+    assert not load.tensors
+
+
+def test_a_batch_is_written_as_it_was_when_the_script_got_it():
+    values = torch.arange(12.0).view(4, 3)
+    loads = [Load(0, 0, [0, 1, 2, 3], 4) for _ in range(2)]
+    for load in loads:
+        load.tensors = [values]
+        load.pick()
+        load.let_go()
+        values += 1
+    assert [load.as_row()[-1] for load in loads] == [[66.0], [78.0]]
 
 
 def test_indices_of_a_subset_are_those_of_the_whole_data_set():

@@ -26,8 +26,8 @@ def scheduled(watched, made, **settings):
 def test_steps_without_gradients_are_counted_apart(watched):
     made = optimizer()
     assert not has_gradients(made)
-    watched.stepped(made, watched.rates(made), works=False)
-    watched.stepped(made, watched.rates(made), works=True)
+    watched.stepped(made, works=False)
+    watched.stepped(made, works=True)
     (found,) = watched._summary()["optimizers"]
     assert (found["steps"], found["updates"], found["kind"]) == (2, 1, "SGD")
 
@@ -48,7 +48,7 @@ def test_a_rate_that_is_applied_is_fine(watched):
     made = optimizer()
     schedule = scheduled(watched, made, step_size=1)
     for _ in range(3):
-        watched.stepped(made, watched.rates(made), works=True)
+        watched.stepped(made, works=True)
         schedule.step()
     (found,) = watched._summary()["schedules"]
     assert found["ignored"] == 0

@@ -12,7 +12,7 @@ def test_a_call_of_one_update_has_its_whole_batch():
 
 
 def test_a_call_of_several_updates_is_divided():
-    load = Load(0, 0, list(range(8)), [])
+    load = Load(0, 0, list(range(8)), 8)
     assert [each.indices for each in _share_of([load], 1, 4)] == [[2, 3]]
 
 

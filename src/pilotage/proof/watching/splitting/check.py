@@ -25,7 +25,7 @@ class SplitCheck:
         self.is_over = False
         """Whether nothing is recorded and nothing will be: later steps need not call."""
 
-    def at_batch(self, tensors: list[Tensor]) -> None:
+    def at_batch(self, tensors: Sequence[Tensor]) -> None:
         """A batch goes to the script: from the second update on, record what is done with it, once."""
         self._leave()
         if self.is_done or self._watch.updates < 1 or self._watch.is_stopping:
