@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,9 +45,9 @@ class Entry:
         """A digest of all its files: the manifest has one of each."""
         return hashlib.sha256(self.sealed.text).hexdigest()
 
-    def code(self, device: torch.device, actions: Iterable[Action]) -> dict[Action, NativeCode]:
-        """The code of each action that has compiled code, loaded once."""
-        return {action: self._code(device, action) for action in actions if self._has(action)}
+    def code(self, device: torch.device) -> dict[Action, NativeCode]:
+        """The code of each action on a device, loaded once."""
+        return {action: self._code(device, action) for action in Action if self._has(action)}
 
     def files(self) -> dict[str, bytes]:
         """The contents of all its files; raises if any is missing or changed."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pilotage.compiler.kernels import CudaKernel, CudaKernelFacts, load_cpp_kernel
-from pilotage.compiler.wrapper import Wrapper, load
+from pilotage.compiler.wrapper import Wrapper, for_card, load
 from pilotage.errors import ProgramFileError
 from pilotage.program.specification import TensorSpec
 
@@ -111,8 +111,11 @@ class NativeCode:
         }
         for name, (file, kernel) in facts.cuda_kernels.items():
             kernels[name] = CudaKernel(folder / file, kernel, device.index or 0)
-        self._call = load(facts.wrapper, kernels, folder.name)
+        # Code is compiled for the first card of a machine.
+        wrapper = for_card(facts.wrapper, device.index) if device.type == "cuda" and device.index else facts.wrapper
+        self._call = load(wrapper, kernels, folder.name)
         self._facts = facts
+        self._constants = [each if each.is_cpu else each.to(device) for each in facts.constants]
         self._device = device
         self._checked: list[Callable[[], Tensor | None]] = [lambda: None] * len(facts.arguments)
         """The tensors that were valid at the last call; weak, because inputs on a card are large."""
@@ -121,7 +124,7 @@ class NativeCode:
         """Run the code; it changes arguments in place."""
         if len(tensors) != len(self._facts.arguments):
             raise ProgramFileError(f"Compiled code takes {len(self._facts.arguments)} tensors, but got {len(tensors)}.")
-        given = [*tensors, *self._facts.constants]
+        given = [*tensors, *self._constants]
         # Most are the state of the last call, so this loop runs in C.
         same = map(is_, map(call, self._checked), tensors)
         new = [position for position, is_same in enumerate(same) if not is_same]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,9 @@ from pilotage.torch_private import assert_size_stride
 
 _KEPT_MODULES = frozenset({"torch", "math", "cmath", "ctypes", "torch._C"})
 """Modules that a wrapper may import; all other imports belong to the compiler."""
+
+_TAKE_A_CARD = frozenset({"_DeviceGuard", "set_device", "get_raw_stream"})
+"""Functions that take the number of a card."""
 
 _HARNESS = frozenset({"get_args", "benchmark_compiled_module"})
 """Functions for benchmarking a wrapper by hand."""
@@ -45,6 +48,11 @@ def stand_alone(source: str) -> Wrapper:
     if missing := sorted(name for name in used if not hasattr(ExternKernels(), name)):
         raise NotSelfContained(f"the compiled code calls {', '.join(missing)} of Inductor")
     return Wrapper(ast.unparse(ast.Module(body, type_ignores=[])), tuple(kernels))
+
+
+def for_card(wrapper: Wrapper, index: int) -> Wrapper:
+    """A wrapper that was compiled for the first card of a machine, for another one."""
+    return replace(wrapper, source=ast.unparse(_OnCard(index).visit(ast.parse(wrapper.source))))
 
 
 def load(wrapper: Wrapper, kernels: Mapping[str, Any], name: str) -> Any:
@@ -100,6 +108,31 @@ class _WithoutArgumentChecks(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="assert_size_stride"), args=[ast.Name(id=name), *_]):
                 return None if name in self._arguments else statement
         return statement
+
+
+class _OnCard(ast.NodeTransformer):
+    """Puts the number of another card into all places where a wrapper names the first one."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+
+    def visit_Call(self, called: ast.Call) -> ast.AST:
+        """Change the number of the card in a guard, a stream and a device."""
+        name = getattr(called.func, "attr", getattr(called.func, "id", None))
+        if name in _TAKE_A_CARD:
+            called.args = [self._other(each) for each in called.args]
+        for keyword in called.keywords:
+            if keyword.arg == "index" and name == "device":
+                keyword.value = self._other(keyword.value)
+        return self.generic_visit(called)
+
+    def visit_Constant(self, value: ast.Constant) -> ast.Constant:
+        """Change the name of the card."""
+        return ast.Constant(f"cuda:{self._index}") if value.value == "cuda:0" else value
+
+    def _other(self, value: ast.expr) -> ast.expr:
+        is_first = isinstance(value, ast.Constant) and value.value == 0
+        return ast.Constant(self._index) if is_first else value
 
 
 def _align(size: int) -> int:

@@ -162,7 +162,7 @@ class Ascent:
         entry = self.cache.find(self.fingerprint)
         if entry is not None and entry.tuning.tier is Tier.COMPILED:
             try:
-                entry.code(self.device, self.program.computations)
+                entry.code(self.device)
             except (ImportError, OSError, RuntimeError, ValueError, KeyError) as error:
                 self.cache.forget(self.fingerprint)
                 raise ProgramFileError(f"The compiled code in {entry.folder} cannot be loaded: {error}.") from error

@@ -255,9 +255,7 @@ class Session:
         tuning = entry.tuning
         form = with_returned_loss_check(self.captured) if tuning.tier is Tier.COMPILED else self.captured
         program = in_channels_last(form) if tuning.channels_last else form
-        device = self.choice.capabilities.device
-        calls = entry.code(device, program.computations) if tuning.tier is Tier.COMPILED else None
-        self.strategy.replace(program, calls)
+        self.strategy.replace(program, entry.code if tuning.tier is Tier.COMPILED else None)
         if self.strategy.state is not None:
             # Graphs may leave gradients of the last update in the pools and overwrite them; compiled code adds to them.
             self.strategy.state.forget_gradients()

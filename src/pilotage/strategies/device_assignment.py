@@ -63,6 +63,8 @@ def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Pro
     loops = 1 if program.trains else batching.device_iterations
     return (
         len(cards.usable) > 1
+        # Stages run in the tier graph only.
+        and choice.tier is not Tier.COMPILED
         and stages_of(program) > 1
         and loops * batching.gradient_accumulation * batching.replicas > 1
         and _obstacle(execution, choice, trains=program.trains) is None
@@ -80,8 +82,6 @@ def refuse_on_cards(program: Program, execution: Execution) -> None:
 
 
 def _obstacle(execution: Execution, choice: Choice, *, trains: bool) -> str | None:
-    if choice.tier is Tier.COMPILED:
-        return "the tier 'compiled', whose code runs on one card"
     if possible_locations(execution.locations, choice, trains=trains).uses_host:
         return "state or activations that wait on the host"
     if trains and execution.batching.instances > 1 and execution.locations.shared_optimizer is not None:

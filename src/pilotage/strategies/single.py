@@ -15,7 +15,7 @@ from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.stage_placement import PlacedProgram
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
-from pilotage.strategies.strategy import Setup, detached
+from pilotage.strategies.strategy import Code, Setup, detached
 
 
 class SingleDevice:
@@ -105,11 +105,11 @@ class SingleDevice:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
 
-    def replace(self, program: Program, calls: Calls | None) -> None:
-        """Run another form of the program from now on, as compiled code if ``calls`` has it."""
-        self.program, self._calls = program, calls
+    def replace(self, program: Program, code: Code | None) -> None:
+        """Run another form of the program from now on, by compiled code if there is some."""
+        self.program, self._calls = program, None if code is None else code(self._device)
         self._placed = PlacedProgram(program, {})
-        self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, calls)
+        self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, self._calls)
 
     def detach(self) -> None:
         """Free the state."""

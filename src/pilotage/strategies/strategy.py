@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +20,9 @@ from pilotage.options.choices import PipelineOrder
 from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
+
+Code = Callable[[torch.device], Calls]
+"""Compiled code: the function for each action on a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +99,8 @@ class Strategy(Protocol):
         """All weights and buffers of the model. Collective if stages are processes: every process must call it."""
         ...
 
-    def replace(self, program: Program, calls: Calls | None) -> None:
-        """Run another form of the program from now on, as compiled code if ``calls`` has it."""
+    def replace(self, program: Program, code: Code | None) -> None:
+        """Run another form of the program from now on, by compiled code if there is some."""
         ...
 
     def detach(self) -> None:

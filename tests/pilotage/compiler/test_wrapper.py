@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
+from pilotage.compiler.wrapper import NotSelfContained, Wrapper, for_card, load, stand_alone
 
 SOURCE = '''
 import torch
@@ -116,3 +116,30 @@ def test_the_checks_of_results_that_torch_2_14_writes_need_no_inductor():
         call([torch.zeros(2, 3, dtype=torch.float64)])
     with pytest.raises(AssertionError):
         call([torch.zeros(3, 2).t()])
+
+
+ON_A_CARD = """
+def call(args):
+    x, = args
+    args.clear()
+    with torch.cuda._DeviceGuard(0):
+        torch.cuda.set_device(0)
+        buf0 = empty_strided_cuda((0, 4), (4, 1), torch.float32)
+        stream0 = get_raw_stream(0)
+        kernel_0.run(x, buf0, 0, stream=stream0)
+        buf1 = torch.ops.aten.full.default([0], 0, device=device(type='cuda', index=0))
+        buf2 = rand_strided((0,), (1,), device='cuda:0', dtype=torch.float32)
+    return (buf0, buf1, buf2)
+"""
+
+
+def test_a_wrapper_runs_on_another_card_than_the_one_it_was_compiled_for():
+    source = for_card(Wrapper(ON_A_CARD, ("kernel_0",)), 3).source
+    expected = (
+        ON_A_CARD.replace("_DeviceGuard(0)", "_DeviceGuard(3)")
+        .replace("set_device(0)", "set_device(3)")
+        .replace("get_raw_stream(0)", "get_raw_stream(3)")
+        .replace("index=0", "index=3")
+        .replace("cuda:0", "cuda:3")
+    )
+    assert source == expected.strip()

@@ -80,7 +80,6 @@ OBSTACLES = [
     ({"locations": Locations(optimizer=1)}, {}, "wait on the host"),
     ({"locations": Locations(activations=1)}, {}, "wait on the host"),
     ({"locations": Locations(shared_optimizer=1), "instances": 2}, {}, "divided among instances"),
-    ({}, {"tier": Tier.COMPILED}, "compiled"),
 ]
 
 
@@ -91,6 +90,10 @@ def test_unsupported_features_use_one_card_or_are_refused(settings, surroundings
     assert [said in event.message for event in told if isinstance(event, Noted)] == [True]
     with pytest.raises(OptionError, match=said):
         chosen(replace(execution(2, **settings), cards=("cuda:0", "cuda:1")), **surroundings)
+
+
+def test_compiled_replicas_run_on_several_cards():
+    assert chosen(execution(2), tier=Tier.COMPILED)[0] == [0, 1]
 
 
 def test_stages_in_processes_have_one_card_each():

@@ -80,7 +80,7 @@ def test_the_graphs_can_be_replaced_by_other_code(programs):
 
     computations = strategy.program.computations
     calls = {action: counted(straight_line(each.graph)) for action, each in computations.items()}
-    strategy.replace(strategy.program, calls)
+    strategy.replace(strategy.program, lambda device: calls)
     found = programs.trained(strategy, module, batching)
     torch.testing.assert_close(found, programs.trained_by_eager(programs.network(), batching))
     assert len(called) == 3

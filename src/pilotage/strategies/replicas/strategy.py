@@ -10,7 +10,7 @@ from torch import Tensor
 from pilotage.execution.recording_turns import RECORDING
 from pilotage.execution.spread_state import SpreadState
 from pilotage.execution.state import DeviceState
-from pilotage.execution.walk import Calls, Results, WalkedExecutable, micro_batches_of
+from pilotage.execution.walk import Results, WalkedExecutable, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.to_device import to_device
@@ -19,44 +19,36 @@ from pilotage.program.schedule import Schedule
 from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
 from pilotage.strategies.replicas.shares import share_out
 from pilotage.strategies.replicas.summation import Summation, sum_by_copies
-from pilotage.strategies.strategy import Setup, detached, no_compiled_code
+from pilotage.strategies.strategy import Code, Setup, detached
 
 
 class ReplicasOnCards:
     """Each card runs some replicas; before each update the cards sum their gradients, and all make the same update."""
 
-    runs_compiled_code = False
+    runs_compiled_code = True
     times = None
 
-    def __init__(self, program: Program, schedule: Schedule, cards: Sequence[torch.device], setup: Setup) -> None:
-        """The program was captured for the first card."""
-        self.program = program
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        cards: Sequence[torch.device],
+        setup: Setup,
+        code: Code | None = None,
+    ) -> None:
+        """The program was captured for the first card, and so was its compiled ``code``, if there is some."""
         self.schedule = schedule
         self.devices = tuple(cards)
         self.state: SpreadState | None = None
         self._setup = setup
         self._shares = share_out(schedule, setup.replicas, cards)
-        programs = [to_device(program, cards[0], share.device) for share in self._shares]
-        walked = [
-            WalkedExecutable(own, share.schedule, setup.on_failure)
-            for own, share in zip(programs, self._shares, strict=True)
-        ]
-        self._first = walked[0]
         self._workers: Sequence[CardWorker]
         self._sum_gradients: Summation
-        if cards[0].type == "cuda":
-            from pilotage.strategies.replicas.cuda import CudaCard, CudaSummation, streams_of
-
-            streams = streams_of(self._shares)
-            self._workers = [CudaCard(*each) for each in zip(self._shares, programs, walked, streams, strict=True)]
-            self._sum_gradients = CudaSummation(streams)
-        else:
-            self._workers = [WalkedCard(*each) for each in zip(self._shares, walked, strict=True)]
-            self._sum_gradients = sum_by_copies
+        self.replace(program, code)
 
     def with_schedule(self, schedule: Schedule) -> ReplicasOnCards:
         """The same program on the same state, with another schedule."""
-        other = ReplicasOnCards(self.program, schedule, self.devices, self._setup)
+        other = ReplicasOnCards(self.program, schedule, self.devices, self._setup, self._code)
         other.state = self.state
         return other
 
@@ -133,9 +125,24 @@ class ReplicasOnCards:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
 
-    def replace(self, program: Program, calls: Calls | None) -> None:
-        """Not possible yet."""
-        raise no_compiled_code("Replicas on several cards")
+    def replace(self, program: Program, code: Code | None) -> None:
+        """Run another form of the program on all cards from now on, by compiled code if there is some."""
+        self.program, self._code = program, code
+        programs = [to_device(program, self.devices[0], share.device) for share in self._shares]
+        walked = [
+            WalkedExecutable(own, share.schedule, self._setup.on_failure, None if code is None else code(share.device))
+            for own, share in zip(programs, self._shares, strict=True)
+        ]
+        self._first = walked[0]
+        if self.devices[0].type == "cuda":
+            from pilotage.strategies.replicas.cuda import CudaCard, CudaSummation, streams_of
+
+            streams = streams_of(self._shares)
+            self._workers = [CudaCard(*each) for each in zip(self._shares, programs, walked, streams, strict=True)]
+            self._sum_gradients = CudaSummation(streams)
+        else:
+            self._workers = [WalkedCard(*each) for each in zip(self._shares, walked, strict=True)]
+            self._sum_gradients = sum_by_copies
 
     def detach(self) -> None:
         """Free the state of all cards."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import SpreadState
 from pilotage.execution.state import DeviceState
-from pilotage.execution.walk import Calls, Results, StepFailure, micro_batches_of
+from pilotage.execution.walk import Results, StepFailure, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.stage_program import StageProgram
@@ -22,7 +22,7 @@ from pilotage.program.step_function import NOT_FINITE
 from pilotage.strategies.stages.transport import Transport
 from pilotage.strategies.stages.update import StageUpdate
 from pilotage.strategies.stages.work import StageWork, on_device
-from pilotage.strategies.strategy import Setup, detached, no_compiled_code
+from pilotage.strategies.strategy import Code, Setup, detached, no_compiled_code
 
 
 class Pipeline:
@@ -189,7 +189,7 @@ class Pipeline:
             raise detached()
         return self._transport.join_weights({**self.state.parameters, **self.state.buffers()})
 
-    def replace(self, program: Program, calls: Calls | None) -> None:
+    def replace(self, program: Program, code: Code | None) -> None:
         """Not possible yet."""
         raise no_compiled_code("A pipeline")
 

@@ -7,6 +7,7 @@ import torch
 
 from pilotage.errors import AttachmentError
 from pilotage.options.batching import Batching
+from pilotage.program.graphs.straight_line import straight_line
 from pilotage.strategies.replicas.strategy import ReplicasOnCards
 
 NUMBERS = [{}, {"gradient_accumulation": 2, "device_iterations": 2}]
@@ -79,13 +80,29 @@ def test_an_update_incomplete_on_one_card_makes_the_state_unusable(programs, mon
     assert strategy.state.torn == {"the state of the optimizer"}
 
 
-def test_without_state_nothing_runs_and_nothing_can_be_replaced(programs):
+def test_without_state_nothing_runs(programs):
     module, batching = programs.network(), Batching(replicas=2)
     strategy = on_cards(programs, module, batching)
     with pytest.raises(AttachmentError):
         strategy.run(programs.batch(batching))
-    assert not strategy.runs_compiled_code
-    with pytest.raises(NotImplementedError, match="compiled code"):
-        strategy.replace(strategy.program, None)
     programs.attached(strategy, module).detach()
     assert strategy.state is None
+
+
+def test_another_form_of_the_program_runs_on_every_card_and_on_the_same_state(programs):
+    module, batching = programs.network(), Batching(replicas=2)
+    strategy = programs.attached(on_cards(programs, module, batching), module)
+    before, asked = strategy.state, []
+
+    def code(device):
+        asked.append(device)
+        return {action: straight_line(part.graph) for action, part in strategy.program.computations.items()}
+
+    strategy.replace(strategy.program, code)
+    assert strategy.runs_compiled_code
+    assert strategy.state is before
+    assert asked == [torch.device("cpu")] * 2
+    expected, _ = programs.trained_by_eager(programs.network(), batching, calls=1)
+    torch.testing.assert_close(strategy.run(programs.batch(batching)), expected[0])
+    assert strategy.with_schedule(strategy.schedule).state is before
+    assert len(asked) == 4
