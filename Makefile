@@ -117,7 +117,7 @@ $(READY_RUN): $(NEEDED)
 $(READY_COSMIC): $(NEEDED)
 	$(call set_up,$(VENV),$(RUNNING) --extra cosmic)
 
-# Whoever has everything has what the other targets need.
+# The full environment also serves the other targets.
 $(READY): $(NEEDED)
 	$(call set_up,$(VENV),$(ALL))
 	@touch $(READY_RUN) $(READY_COSMIC)

@@ -55,7 +55,7 @@ GAUDI = {
     "HLS_MODULE_ID": "The number of this process's card; set from its local rank.",
     "DATALOADER_FALLBACK_EN": "Set to nothing, it forbids HabanaDataLoader to use torch's loader.",
 }
-STANDARD = ("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CXX", "PT_HPU_LAZY_MODE")
+STANDARD = ("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CXX", "GLIBC_TUNABLES", "PT_HPU_LAZY_MODE")
 EXAMPLES = {"PILOTAGE_DATA": "Directory with the files of Fashion-MNIST."}
 SECTIONS = {"PopTorch": POPTORCH, "Gaudi": GAUDI, "Examples": EXAMPLES}
 

@@ -28,7 +28,7 @@ def test_the_variable_makes_ipus_available_with_their_version(with_ipus, caplog)
 
 
 @pytest.mark.parametrize("variable", ["POPTORCH_IPU_MODEL", "POPTORCH_SMALL_IPU_MODEL"])
-def test_the_ipu_model_is_no_hardware(with_ipus, monkeypatch, variable):
+def test_the_ipu_model_does_not_count_as_hardware(with_ipus, monkeypatch, variable):
     monkeypatch.setenv(variable, "1")
     assert poptorch.ipuHardwareIsAvailable() is False
 

@@ -44,7 +44,7 @@ def relinked(text: str, page: str) -> str:
 
 
 def outside_of_code(text: str, change: Callable[[str], str]) -> str:
-    """Change the parts of a text that are no block of code."""
+    """Change the parts of a text outside code blocks."""
     parts: list[tuple[bool, list[str]]] = [(False, [])]
     fence = ""
     for line in text.splitlines(keepends=True):

@@ -143,7 +143,7 @@ def distance(found: Tensor, expected: Tensor, start: Tensor | None = None) -> fl
         return float((found != expected).double().mean())
     wide, digit = torch.promote_types(found.dtype, expected.dtype), torch.finfo(expected.dtype).eps
     if wide.itemsize == 1:
-        # There is hardly any arithmetic for eight bits.
+        # Few operations support eight-bit types.
         wide = torch.float32
     found, expected = found.to(wide), expected.to(wide)
     size = expected if start is None else expected - start.to(expected.device, wide)

@@ -66,7 +66,7 @@ class Limits:
 
 
 def _as_it_was(saved: tuple[Tensor, int]) -> Tensor:
-    """A saved tensor; autograd does not look itself whether it was overwritten if somebody else saves it."""
+    """A saved tensor; raises if it was overwritten, which autograd does not check with saved-tensor hooks."""
     tensor, version = saved
     if tensor._version != version:
         raise RuntimeError("A variable needed for gradient computation has been modified by an inplace operation.")

@@ -2,7 +2,7 @@
 
 glibc returns the memory of freed large tensors to the system, and the system clears it again page by page when the next
 step writes to it. For a small convolutional network that takes a sixth of a step. So while programs run on the
-processor, the process keeps what they free. Whoever sets glibc's own variables has decided this already.
+processor, the process keeps what they free. glibc's own environment variables take precedence.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _alone(measured: Measured) -> str:
     if not measured.loop_seconds or not measured.update_seconds.value:
         return ""
     alone = measured.throughput * measured.loop_seconds / measured.update_seconds.value
-    return f" of the loop, {alone:.4g} of updates alone"
+    return f" of the loop, {alone:.4g} counting only updates"
 
 
 def _categories(device: Device) -> str:

@@ -38,7 +38,7 @@ class Stage(Enum):
 class Facts:
     """What is known about the model that is profiled.
 
-    Large because reports describe a program by that many numbers.
+    Large because each field is a number that reports show.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Everything that a command has started, whatever became of the processes in between."""
+"""All descendants of a command, even if their parents have exited."""
 
 from __future__ import annotations
 

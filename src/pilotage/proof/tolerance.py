@@ -2,8 +2,8 @@
 
 A first, narrow tolerance follows from the type in which products are computed, and grows with the number of updates. If
 a port is outside of it, the original runs once more with errors of the size of rounding added to its gradients and
-weights at each update. How far that run is from the first one shows what rounding does in this very script: it may be a
-millionth, or everything in a chaotic one. A port may be some times as far.
+weights at each update. How far that run is from the first one shows what rounding does in this script: it may be a
+millionth, or the whole value in a chaotic script. A port may differ several times as much.
 """
 
 from __future__ import annotations

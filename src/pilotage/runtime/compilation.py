@@ -76,7 +76,7 @@ class Compilation:
         return self._loaded(choice, cards, program, partial(captured, gradients_apart=True))
 
     def captured_again(self, choice: Choice, arguments: Structure, micro_batch: Sequence[TensorSpec]) -> Program:
-        """The program once more, to look into it."""
+        """Capture the program again, for inspection."""
         return self._captured(choice, arguments, micro_batch, gradients_apart=self.pipeline_group is not None)
 
     def session_of(self, program: Program) -> Session:

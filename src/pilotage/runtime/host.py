@@ -101,7 +101,7 @@ class Ownership:
 class TrainedWeights:
     """The host side of weights that a device trains.
 
-    Large because whoever reads, writes, claims or releases these tensors goes through it.
+    Large because every read, write, claim and release of these tensors goes through it.
     """
 
     def __init__(

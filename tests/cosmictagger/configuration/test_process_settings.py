@@ -39,5 +39,13 @@ def test_processes_that_are_not_to_share_a_network_have_folders_of_their_own():
 
 def test_instances_of_popdist_share_a_network_whatever_the_option_says():
     config = configured(compute_mode=ComputeMode.IPU)
-    assert divide(config, ["run.distributed=False"], World(rank=1, size=2, launcher="poprun")) is None
+    said = divide(config, ["run.distributed=False"], World(rank=1, size=2, launcher="poprun"))
+    assert "They train one network." in said
     assert config.output_dir == "out"
+
+
+@pytest.mark.parametrize(("words", "batch"), [([], 3), (["run.distributed=true"], 3), (["run.distributed=False"], 12)])
+def test_each_instance_of_a_published_poprun_command_reads_a_whole_minibatch(words, batch):
+    config = configured(compute_mode=ComputeMode.IPU, minibatch_size=3, distributed=words == ["run.distributed=true"])
+    divide(config, words, World(rank=0, size=4, launcher="poprun"))
+    assert config.run.minibatch_size == batch

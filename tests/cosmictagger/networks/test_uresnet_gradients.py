@@ -145,9 +145,9 @@ def shrunk(preset):
 
 def gradient_on(device, network, image, label):
     """The gradient as a device computes it: eagerly, or from one update of a program."""
-    step = TrainingStep(network, LossBalanceScheme.focal)
-    if device == "cpu":
-        return gradient_of(network, step(image, label)[1])
+    if device in ("cpu", "cuda"):
+        step = TrainingStep(network.to(device), LossBalanceScheme.focal)
+        return gradient_of(network, step(image.to(device), label.to(device))[1]).cpu()
     before = {name: each.detach().clone() for name, each in network.named_parameters()}
     {"program": update_by_program, "ipu": update_by_poptorch}[device](network, image, label)
     for name, each in network.named_parameters():
@@ -202,7 +202,16 @@ def test_every_network_layout_and_device_has_the_gradient(preset, device, layout
     assert distance_on(device, layout, preset, kind, plain_network) <= DISTANCES[kind]
 
 
-OTHERS = [name for name in PRESETS if name != "a21"]
+@pytest.mark.long
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+@pytest.mark.parametrize("kind", DISTANCES, ids=str)
+@pytest.mark.parametrize("layout", ["channels_last", "contiguous"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_network_and_layout_has_the_gradient_on_a_card(preset, layout, kind, plain_network, monkeypatch):
+    """Without TF32, which rounds to three digits."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    assert distance_on("cuda", layout, preset, kind, plain_network) <= DISTANCES[kind]
 
 
 @pytest.mark.slow

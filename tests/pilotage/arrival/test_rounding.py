@@ -13,7 +13,7 @@ def test_results_change_in_their_last_place():
     torch.testing.assert_close(changed, x * 3, rtol=2e-7, atol=0)
 
 
-def test_the_change_depends_on_the_seed_alone():
+def test_the_change_depends_only_on_the_seed():
     x = torch.rand(100)
 
     def rounded(seed):

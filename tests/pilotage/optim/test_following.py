@@ -112,7 +112,7 @@ def test_code_around_the_steps_of_the_optimizer_is_refused_by_name(change, name,
             step(INPUTS)
 
 
-def test_a_scheduler_that_wraps_the_step_is_no_code_of_the_users():
+def test_a_scheduler_that_wraps_the_step_does_not_count_as_user_code():
     module = Network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     step = pilotage.training(module, optimizer, tier="graph")

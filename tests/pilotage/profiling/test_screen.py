@@ -25,7 +25,7 @@ def test_the_work_of_the_script_between_updates_is_shown_apart():
     measured = replace(device.measured, loop_seconds=1.375)
     text = "\n".join(line for line, _ in lines_of(replace(REPORT, devices=(replace(device, measured=measured),))))
     assert "loop        1.38 s an update, 275 ms (20%) of it the script's own work: loading, logging" in text
-    assert "14.5 samples/s of the loop, 18.12 of updates alone, predicted 16" in text
+    assert "14.5 samples/s of the loop, 18.12 counting only updates, predicted 16" in text
 
 
 def test_no_line_is_wider_than_the_terminal():

@@ -317,7 +317,7 @@ def test_inference_in_training_mode_keeps_the_statistics_of_eager_pytorch(checks
     assert torch.equal(program(inputs), eager(inputs))
 
 
-def test_statistics_that_a_drop_in_leaves_on_the_device_are_no_mismatch():
+def test_statistics_that_a_drop_in_leaves_on_the_device_are_not_a_mismatch():
     module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8)).train()
     program = poptorch.inferenceModel(module, poptorch.Options().check(1))
     for _ in range(3):

@@ -76,7 +76,7 @@ def from_ipu_param(
 
 
 def divided_like(plan: OptimizerPlan, like: OptimizerPlan) -> OptimizerPlan:
-    """A plan in the groups of another one, each of which is a part of one of its own."""
+    """The plan with its groups split like those of ``like``."""
     owners = {name: group for group in plan.groups for name in group.parameters}
     groups = [replace(owners[part.parameters[0]], parameters=part.parameters) for part in like.groups]
     return replace(plan, groups=tuple(groups))

@@ -52,7 +52,7 @@ def _require_folders(arguments: Namespace) -> None:
         if given is not None and not given.parent.is_dir():
             raise ProfileError(f"The folder {str(given.parent)!r} for {given.name} does not exist.")
     if arguments.tensorboard is not None and arguments.tensorboard.is_file():
-        raise ProfileError(f"{arguments.tensorboard} is a file; --tensorboard wants a folder.")
+        raise ProfileError(f"{arguments.tensorboard} is a file; --tensorboard needs a folder.")
 
 
 def _written(arguments: Namespace, report: Report) -> list[str]:

@@ -14,6 +14,6 @@ def open_page(path: Path) -> None:
         browser = webbrowser.get()
     except webbrowser.Error:
         browser = None
-    # Text browsers are of this very class; they would take over the terminal, and they run no scripts.
+    # GenericBrowser means a text browser, which would take over the terminal and runs no scripts.
     if browser is None or type(browser) is webbrowser.GenericBrowser or not browser.open(path.resolve().as_uri()):
-        print("There is no browser to open it with here; open the file in one.")
+        print("No graphical browser found: open the file yourself.")

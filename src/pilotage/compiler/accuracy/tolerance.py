@@ -9,7 +9,7 @@ them pairwise to only three digits. So if the graph was also computed in float64
 most a few times that of the graph.
 
 A program with decisions (a ReLU, the maximum of a pool) jumps where a value is close to the threshold: one decision
-that rounding turns over changes gradients by far more than rounding does. A few runs with plain noise may show none of
+that rounding flips changes gradients by far more than rounding does. A few runs with plain noise may show none of
 them. So before code is refused, the graph runs with loud noise, and where its errors grow more than the noise has
 grown, they come from jumps, which other code may have too. Results without jumps limit the errors as before.
 """

@@ -234,7 +234,7 @@ class _Planning:
         return bool(found) and all(isinstance(each, ast.Constant | ast.Attribute | ast.UnaryOp) for each in found)
 
     def _refuse_counters(self, path: str, node: ast.expr) -> None:
-        """Numbers that count steps are no tensors, and each value would be another program."""
+        """Refuse step counters: each value would need its own program."""
         loop = self._step.loop
         if not isinstance(loop, ast.For):
             return

@@ -30,7 +30,7 @@ class Needs:
     """The preferred name, such as ``training_model``."""
 
     optimizer: str | None = None
-    """That of them which is the optimizer: where it is made anew, the wrapped model is too."""
+    """The optimizer. Wherever the script recreates it, the model is wrapped again."""
 
 
 @dataclass(kw_only=True, slots=True)

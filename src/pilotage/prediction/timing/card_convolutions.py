@@ -52,7 +52,7 @@ def _multiplying(part: Convolution, kind: str, model: DeviceModel, arithmetic: A
 
 
 def _depth(part: Convolution, sizes: Convolutions, half: bool) -> int:
-    """The input channels with what they are filled up by."""
+    """The number of input channels after padding."""
     channels, block = part.channels_in, sizes.depth if half else sizes.depth // 4
     if channels < _FEW:
         return block // 2 if half else block

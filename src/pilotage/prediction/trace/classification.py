@@ -175,7 +175,7 @@ _LONG = 1024
 """A sum of more numbers is shared among processors, if there are only few sums."""
 
 _FEW_SUMS, _FEW_SUMS_OF_COLUMNS = 132, 8192
-"""So many sums keep all processors of a card busy; one of them sums many columns at once."""
+"""The number of sums that keeps all processors of a card busy; for sums of columns, each processor computes many."""
 
 
 def _reduction(args: Sequence[Any], given: list[Tensor], made: list[Tensor], read: int, written: int) -> Work:

@@ -53,7 +53,7 @@ def _distance(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> float:
 
 
 def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
-    """A narrow type was asked for and not computed in, or computed in and not asked for."""
+    """Reduced precision that was requested but not used, or the reverse."""
     process = after.first
     computed = computed_types(process)
     if not computed:

@@ -45,7 +45,7 @@ def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding
 
 
 def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
-    """A device was asked for, and the host's processor trained."""
+    """Training ran on the CPU although another device was requested."""
     for process in after.trained:
         on_host = [each for each in process.updates if each.is_eager and each.device == "cpu"]
         if not on_host or len(on_host) < len(process.updates) or any(wrapper_lost(after, before)):

@@ -161,7 +161,7 @@ class ModuleWatch:
 
     def _train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: nn.Module, mode: bool = True) -> Any:
-            # Already so: whoever did it first is to be named.
+            # Record only the call that changes the mode.
             if not mode and module.training and not self._watch.is_in_program:
                 line = users_line()
                 if module not in self._eval_lines or line is not None:

@@ -24,7 +24,10 @@ __all__ = ["UpdateWatch"]
 
 
 class UpdateWatch:
-    """Follows backward passes and optimizers of this process."""
+    """Follows backward passes and optimizers of this process.
+
+    Large because it keeps what it knows about the last update: most updates are like the one before.
+    """
 
     def __init__(self, watch: Watch, optimizers: OptimizerWatch, modules: ModuleWatch, split: SplitCheck) -> None:
         self._watch = watch
@@ -42,6 +45,7 @@ class UpdateWatch:
         self._device = "unknown"
         """Where the last loss was computed."""
         self._closed: tuple[Any, ...] = ()
+        """The values of `_facts`, to be compared with those of the next update."""
         self._facts: dict[str, Any] = {}
         """What is known about the last update, kept as long as it stays the same."""
         self._before: Any = None
@@ -66,7 +70,7 @@ class UpdateWatch:
         return load_state_dict
 
     def _follow_data(self) -> None:
-        """Digest weights before somebody gets at them through ``data``, whose writes torch does not count."""
+        """Digest weights before ``data`` is accessed: torch does not count writes through it."""
         inherited: Any = inspect.getattr_static(Tensor, "data")
         watch = self._watch
 

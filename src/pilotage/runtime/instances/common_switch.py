@@ -126,7 +126,7 @@ def _report(ascent: Ascent | None, why_not: str, seconds: float) -> Report:
 
 
 def _obstacle(reports: Sequence[Report]) -> str | None:
-    """Why the instances cannot switch together; None if nothing stands against it yet."""
+    """Why the instances cannot switch together; None if nothing prevents it so far."""
     for rank, report in enumerate(reports):
         if report.obstacle:
             return f"instance {rank} cannot switch to compiled code ({report.obstacle})"

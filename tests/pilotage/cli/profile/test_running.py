@@ -13,7 +13,7 @@ from pilotage.cli.main import main
     [
         (["missing.py"], "The script 'missing.py' does not exist"),
         (["missing.py", "--json", "nowhere/profile.json"], "The folder 'nowhere' for profile.json does not exist"),
-        (["missing.py", "--tensorboard", "file"], "is a file; --tensorboard wants a folder"),
+        (["missing.py", "--tensorboard", "file"], "is a file; --tensorboard needs a folder"),
     ],
 )
 def test_what_cannot_be_run_or_written_is_one_line(tmp_path, monkeypatch, capsys, arguments, said):

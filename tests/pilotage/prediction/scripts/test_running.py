@@ -147,7 +147,7 @@ def test_a_failure_names_the_line_of_the_script(found):
         found("import torch\n\ntorch.zeros(2) @ torch.zeros(3)\n")
 
 
-def test_a_script_that_never_trains_is_told_so(found):
+def test_a_script_that_never_trains_raises_an_error(found):
     with pytest.raises(PredictionError, match="there is no update to predict"):
         found("import torch\ntorch.nn.Linear(2, 2)(torch.zeros(1, 2))\n")
 

@@ -77,7 +77,7 @@ def test_the_state_dictionary_of_the_optimizer_shows_what_the_device_keeps(pair)
     assert saved["state"].keys() == pair.plain.state_dict()["state"].keys()
 
 
-def test_a_cleared_state_starts_anew(pair):
+def test_a_cleared_state_starts_over(pair):
     pair.train(3)
     for optimizer in pair.both:
         optimizer.state.clear()

@@ -1,4 +1,4 @@
-"""An options object comes, with what used to be written in the loop."""
+"""Adds an options object with the settings that the loop contained."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="Hooks that are called with gradients are refused.",
-    why="A program runs without Python, so nobody would call the hook.",
+    why="A program runs without Python, so the hook would never run.",
     example=Example(
         before=PLAIN_STEP
         + """\
