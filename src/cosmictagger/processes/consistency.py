@@ -70,6 +70,6 @@ def _check_weights(step: int, sums: list[dict[str, int]]) -> None:
         if unequal:
             raise DeviceError(
                 f"After step {step} the weights of process {rank} differ from those of process 0 ({unequal[0]} and "
-                f"{len(unequal) - 1} more). Either gradients are not exchanged, and each process trains a network of its "
-                "own, or the processes compute their updates differently. Nothing was saved."
+                f"{len(unequal) - 1} more). Either gradients are not exchanged, and each process trains a network of "
+                "its own, or the processes compute their updates differently. Nothing was saved."
             )

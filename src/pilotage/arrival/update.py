@@ -6,7 +6,7 @@ Written apart from the rules of `pilotage.optim`, so that a mistake in either sh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -235,4 +235,5 @@ def _moments(g: Tensor, state: dict[str, Tensor], values: Mapping[str, float]) -
     return first, second
 
 
-_FORMULAS: dict[type, Any] = {AdamRule: _adam, LambRule: _lamb, RmspropRule: _rmsprop}
+_FORMULAS: Mapping[type[UpdateRule], Callable[..., None]] = {AdamRule: _adam, LambRule: _lamb, RmspropRule: _rmsprop}
+"""The variants that torch does not have."""

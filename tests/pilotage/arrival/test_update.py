@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from pilotage.arrival.update import update_eagerly
+from pilotage.optim.families import FAMILIES, family_of
 from pilotage.optim.lamb import Lamb
 from pilotage.optim.reading import read_optimizer
 from pilotage.program.layout import Slot, StateLayout
@@ -18,6 +19,12 @@ OPTIMIZERS = {
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
     "lamb": lambda p: Lamb(p, lr=0.01),
 }
+
+
+def test_every_family_of_optimizers_has_a_reference():
+    parameters = [nn.Parameter(torch.zeros(2))]
+    compared = [family_of(make(parameters)) for make in OPTIMIZERS.values()]
+    assert [family.rule.__name__ for family in FAMILIES if family not in compared] == []
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

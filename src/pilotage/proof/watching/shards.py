@@ -6,13 +6,17 @@ update instead, so that all processes together train on the samples that a scrip
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.proof.watching.loaders import LoaderWatch
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import shared_order
+
+if TYPE_CHECKING:
+    from pilotage.data.loader import Loader
+    from pilotage.data.partition import Shard, ShardSampler
 
 __all__ = ["follow_loader", "follow_partition"]
 
@@ -22,7 +26,7 @@ def follow_loader(module: ModuleType, loaders: LoaderWatch) -> None:
     loaders.follow_subclass(module.Loader)
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+        def init(loader: Loader, *args: Any, **kwargs: Any) -> None:
             original(loader, *args, **kwargs)
             if loader.combined_batch_size is not None:
                 loader.sampler.__dict__["_proof_share"] = (
@@ -38,7 +42,7 @@ def follow_partition(module: ModuleType, seed: int) -> None:
     """`pilotage.data.partition` was imported."""
 
     def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        def iterate(sampler: Any) -> Iterator[int]:
+        def iterate(sampler: ShardSampler) -> Iterator[int]:
             count, share = len(sampler.data_source), sampler.__dict__.get("_proof_share")
             if share is None:
                 return iter(original(sampler))
@@ -51,7 +55,7 @@ def follow_partition(module: ModuleType, seed: int) -> None:
     replace_function(module.ShardSampler, "__iter__", make)
 
 
-def _interleaved(order: Any, share: int, shard: Any, length: int) -> list[int]:
+def _interleaved(order: Sequence[int], share: int, shard: Shard, length: int) -> list[int]:
     """This process's samples: its share of each update, one update after the other, as many as it would read."""
     whole = length // share
     found: list[int] = []
