@@ -130,7 +130,7 @@ $(READY_TENSORFLOW): $(NEEDED)
 	$(call set_up,$(VENV_TENSORFLOW),$(ALL) --extra cosmic-tensorflow)
 
 define set_up
-	@command -v '$(PYTHON)' >/dev/null || { echo "There is no '$(PYTHON)' here. $(WANTED)" >&2; exit 1; }
+	@command -v '$(PYTHON)' >/dev/null || { echo "'$(PYTHON)' was not found. $(WANTED)" >&2; exit 1; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "'$(PYTHON)' is too old. $(WANTED)" >&2; exit 1; }
 	@'$(PYTHON)' tools/set_up.py '$(1)' --torch '$(TORCH)' $(2)
 	@touch $@

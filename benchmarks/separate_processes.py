@@ -89,7 +89,7 @@ def _contend(module: str, name: str, device: str) -> None:
 
 
 def _forget_peak(device: str) -> None:
-    """Begin to measure the memory of this process anew."""
+    """Reset the peak memory of this process."""
     if device == "cuda":
         import torch
 

@@ -37,7 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
     path = find_chromium()
     if path is None:
-        raise SystemExit("There is no Chromium here.")
+        raise SystemExit("Chromium was not found.")
     report = _a21() if arguments.report is None else read_report(arguments.report)
     with tempfile.TemporaryDirectory() as name, Chromium(path, Path(name) / "profile") as browser:
         for title, each in (("as it is", report), (f"with {MANY:,} operations", _longer(report))):

@@ -287,7 +287,7 @@ def process_lists_on(device: str) -> None:
 
 @contextmanager
 def as_if_compiling() -> Iterator[None]:
-    """Let torch's optimizers take the way that they take in torch.compile: with tensors instead of numbers."""
+    """Make torch's optimizers run as in torch.compile: with tensors instead of numbers."""
     before = torch.compiler._is_compiling_flag
     torch.compiler._is_compiling_flag = True
     try:

@@ -20,7 +20,7 @@ LOOSER = {"autocast": 1e-2}
 
 
 def written(habit: str) -> list[str]:
-    """The lines that somebody who changes the script has to write; the others are removed or stay."""
+    """The lines that the user has to write; the others are removed or stay."""
     before, after = ((SCRIPTS / habit / f"{name}.py").read_text().splitlines() for name in ("before", "after"))
     return [line[2:] for line in difflib.ndiff(before, after) if line.startswith("+ ") and line[2:].strip()]
 

@@ -333,7 +333,7 @@ def test_implicit_copies_of_weights_go_through_the_models_method(read):
         copies.clear()
 
 
-def test_copying_weights_to_the_device_undoes_training_that_nobody_has_read(caplog):
+def test_copying_weights_to_the_device_undoes_unread_training(caplog):
     module = Trained()
     before = module.layer.weight.detach().clone()
     model = poptorch.trainingModel(module, optimizer=poptorch.optim.SGD(module.parameters(), lr=0.1))

@@ -99,7 +99,7 @@ def test_in_place_replaces_the_file_as_a_whole_and_keeps_its_permissions(port, s
     script.chmod(0o755)
     with script.open() as held:
         assert port(script, "--in-place")[0] == 0
-        # The old file is complete for whoever has it open: it was replaced, not written into.
+        # An open handle still reads the complete old file: it was replaced, not written into.
         assert held.read() == SCRIPT
     assert "htcore.mark_step()" in script.read_text()
     assert script.stat().st_mode & 0o777 == 0o755

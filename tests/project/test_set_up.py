@@ -76,7 +76,7 @@ def test_an_old_interpreter_is_refused_in_one_line(tree, tmp_path):
 def test_a_missing_interpreter_is_named(tree):
     refused = make_setup(tree, "no-such-python")
     assert refused.returncode != 0
-    assert "There is no 'no-such-python' here." in refused.stderr
+    assert "'no-such-python' was not found." in refused.stderr
 
 
 def planned(target: str) -> str:

@@ -24,7 +24,7 @@ class HabanaDataLoader:
                 "Unset it."
             )
         kwargs.pop("channels_last", None)
-        print("HabanaDataLoader: there is no media pipeline here; torch's DataLoader is used.")
+        print("HabanaDataLoader: no media pipeline found; torch's DataLoader is used.")
         self.dataloader: DataLoader[Any] = DataLoader(*args, **kwargs)
         self._iterator: Iterator[Any] | None = None
 

@@ -17,7 +17,7 @@ STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 """Last words of a normalisation's buffers."""
 
 OBSERVERS = ("weight_fake_quant", "activation_post_process")
-"""Words of what torch's quantization-aware training adds to a file; ours measures its ranges anew."""
+"""Words of what torch's quantization-aware training adds to a file; ours measures its ranges again."""
 
 ROUNDING = "rounding"
 """A word of our own ranges for quantization-aware training."""

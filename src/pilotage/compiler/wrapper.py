@@ -73,7 +73,7 @@ class ExternKernels:
 
     def __getattr__(self, name: str) -> Any:
         kernel = getattr(torch, name)
-        # Every step asks for it, and an attribute is found faster than this function runs.
+        # Cached as an attribute: every step looks it up, and this function is slower.
         setattr(self, name, kernel)
         return kernel
 

@@ -1,8 +1,8 @@
 """Proof that every process of a group belongs to the job.
 
-Gloo connects processes by TCP, and its listening sockets accept whoever connects first, even another user of the host.
-So before anything else is exchanged, the processes of each pair ask each other to sign a random challenge with the key
-of the job, which only the job's user can read.
+Gloo connects processes by TCP, and its sockets accept the first connection, even from another user of the host. So
+before anything else is exchanged, the processes of each pair ask each other to sign a random challenge with the key of
+the job, which only the job's user can read.
 """
 
 from __future__ import annotations

@@ -43,6 +43,6 @@ def _takes(module: nn.Module, inputs: Sequence[Any], named: Mapping[str, Any]) -
     except TypeError:
         return False
     except ValueError:
-        # Something that does not say what it takes.
+        # forward has no readable signature.
         return True
     return True

@@ -1,4 +1,4 @@
-"""Finds the name that somebody probably meant."""
+"""Finds the name that was probably meant."""
 
 from __future__ import annotations
 

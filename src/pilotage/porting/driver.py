@@ -39,7 +39,7 @@ def port_texts(texts: dict[Path, str], target: Target, *, only: Rule | None = No
     """Port scripts that are given as text; with ``only``, just the edits and findings of one rule are kept."""
     returns = {path for path, text in texts.items() if "\r" in text and "\n" not in text}
     if returns:
-        # Lines that end as on old Macintoshes: as others while the rules look at them.
+        # Line endings of old Macintoshes (a carriage return): replaced by line feeds while the rules run.
         plain = {path: text.replace("\r", "\n") if path in returns else text for path, text in texts.items()}
         report = port_texts(plain, target, only=only)
         return replace(report, files=[_with_returns(each) if each.path in returns else each for each in report.files])

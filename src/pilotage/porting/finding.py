@@ -1,4 +1,4 @@
-"""What a port has to tell about one place of a script."""
+"""What a port reports about one place in a script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Severity(Enum):
 
     @property
     def is_left_to_do(self) -> bool:
-        """Whether somebody has to edit something."""
+        """Whether something has to be edited by hand."""
         return self in (Severity.REFUSED, Severity.BY_HAND)
 
 

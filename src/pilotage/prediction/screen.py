@@ -9,7 +9,7 @@ from pilotage.prediction.document import Change, Device, Report
 
 __all__ = ["NOT_PRICED", "bytes_text", "lines_of", "seconds_text", "show"]
 
-NOT_PRICED = "Not priced, for lack of time or because the module does not run so: "
+NOT_PRICED = "Not priced, for lack of time or because the module does not run that way: "
 """What the note about changes that were left out begins with."""
 
 Line = tuple[str, str]

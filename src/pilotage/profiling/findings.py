@@ -68,9 +68,9 @@ def _busy(subject: Subject, operations: Sequence[Operation]) -> list[str]:
         return []
     share = working / update
     if share >= _BUSY:
-        return [f"The card is at work in {_percent(min(share, 1))} of an update."]
+        return [f"The card is busy for {_percent(min(share, 1))} of an update."]
     return [
-        f"The card is at work in only {_percent(share)} of an update: the host cannot send operations fast enough. "
+        f"The card is busy for only {_percent(share)} of an update: the host cannot send operations fast enough. "
         "Capture the whole step with pilotage.training, or make the batch larger."
     ]
 

@@ -92,7 +92,7 @@ class ProgramWatch:
             return None
         if id(session) not in self._looks:
             state = session.attached
-            assert isinstance(state, DeviceState), "only programs on one device are looked at"
+            assert isinstance(state, DeviceState), "only programs on one device are profiled"
             prefix = "" if _model(self._present) is self._present.module else "module."
             look = ProgramLook(session.program, session.schedule, state, session.streams, prefix)
             self._looks[id(session)] = (session, look)

@@ -100,7 +100,7 @@ class Subject:
             self._began = time.perf_counter()
 
     def after(self, start: float, end: float, updates: int = 1) -> None:
-        """So many updates were made between two moments."""
+        """Record ``updates`` updates that were made between two points in time."""
         stage = self.stage
         if stage is Stage.TIMING:
             for number in range(updates):

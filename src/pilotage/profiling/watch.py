@@ -87,7 +87,7 @@ class ScriptWatch:
     def _iterated(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(loader: Any) -> Any:
             if self._is_iterating:
-                # A class over this one is at work.
+                # Called by a subclass's iterator, which is counted already.
                 return original(loader)
             with self._iterating():
                 return _Batches(original(loader), self)

@@ -18,7 +18,7 @@ __all__ = ["Comparison", "Verdict", "compare", "noise_of", "unit_of_runs"]
 
 
 class Verdict(StrEnum):
-    """What two runs are to each other."""
+    """How two runs compare."""
 
     SAME = "same"
     DIVERGED = "diverged"
@@ -49,7 +49,7 @@ class Comparison:
     """The relative difference of losses that is tolerated at each update."""
 
     weights: dict[int, float] = field(default_factory=dict)
-    """How far the weights were apart, relative to their way, where they were digested."""
+    """How far the weights were apart, relative to the distance that they moved, where they were digested."""
 
     rounding: str = "float32"
     """The type whose rounding was tolerated."""
@@ -171,7 +171,7 @@ def _unequal_start(before: RunRecord, after: RunRecord, tolerance: Tolerance) ->
 
 
 def weight_distances(before: RunRecord, after: RunRecord) -> Iterator[tuple[int, float]]:
-    """How far the weights are apart, relative to their way from the start, where both have digests."""
+    """How far the weights are apart, relative to their distance from the start, where both have digests."""
     ours, theirs = before.first.weights, after.first.weights
     if 0 not in ours or 0 not in theirs:
         return
@@ -209,7 +209,7 @@ def _first_end(
         if relative(left, right, scale) > tolerance.of_loss(step):
             return step, "loss", (f"{left:.7g}", f"{right:.7g}")
         if step in weights and weights[step] > tolerance.of_weights(step):
-            return step, "weights", ("", f"apart by {100 * weights[step]:.2g} % of the way that they have moved")
+            return step, "weights", ("", f"apart by {100 * weights[step]:.2g} % of the distance that they have moved")
     return None
 
 

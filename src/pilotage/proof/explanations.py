@@ -68,19 +68,19 @@ def explanations_of(
         found.append("The batch of one is not a multiple of the other's: change the batch size of one of the scripts.")
     elif factor not in (None, 1) and alignment is None:
         found.append(
-            f"AFTER's options make each update {factor} times as large. With --align the original repeats it so."
+            f"AFTER's options make each update {factor} times as large. With --align the original does the same."
         )
     reduction = _gradient_factor(after)
     if reduction != 1.0 and alignment is None:
         found.append(
             f"AFTER sums the gradients of {reduction:g} micro-batches where BEFORE takes their mean: its updates are "
-            f"{reduction:g} times as large. With --align the original repeats it so."
+            f"{reduction:g} times as large. With --align the original does the same."
         )
     program = next(after.first.named("program"), None)
     if program is not None and program["device_iterations"] > 1:
         found.append(
-            f"A call of AFTER makes {program['device_iterations']} updates; losses are those of each update, whatever "
-            "the script gets to see."
+            f"A call of AFTER makes {program['device_iterations']} updates; losses are those of each update, even if "
+            "the script sees fewer."
         )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):

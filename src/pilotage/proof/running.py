@@ -105,12 +105,12 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
     """Raise if a run cannot be judged."""
     steps, wanted = run.record.steps, run.settings.steps
     last = _last_line(folder / "stderr")
-    said = f" Its last line of errors: {last}" if last else ""
+    said = f" Last line of stderr: {last}" if last else ""
     if steps >= wanted:
         return
     if timed_out:
         raise ProofError(
-            f"{run.name} was ended after {timeout:.0f} s (--timeout), with {steps} of {wanted} updates.{said}"
+            f"{run.name} was stopped after {timeout:.0f} s (--timeout), with {steps} of {wanted} updates.{said}"
         )
     if run.status:
         how = f"signal {-run.status}" if run.status < 0 else f"exit status {run.status}"

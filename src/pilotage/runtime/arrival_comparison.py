@@ -152,7 +152,7 @@ class Comparison:
             limits = None if self.check.options.is_explicit else self._limits()
             outcome = self._reference(limits)
         except TooExpensive as error:
-            reason, hint = str(error), ' Set check="first" to compare at any price.'
+            reason, hint = str(error), ' Set check="first" to compare anyway.'
         except (CopyError, UnknownRule) as error:
             reason = str(error)
         except torch.OutOfMemoryError:

@@ -20,7 +20,7 @@ Conversions = Mapping[torch.dtype, Callable[[Tensor], Tensor]]
 """How inputs are converted whose type the program does not take."""
 
 _FORM = attrgetter("shape", "dtype")
-"""What a program is compiled for, of each input."""
+"""The properties of an input that a program is compiled for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class BoundCall:
     """As the program takes them: contiguous, and without gradients."""
 
     fits: ExpectedCall | None = None
-    """What the call was found to be like when it was bound; None if it was like nothing expected."""
+    """The expected call that this one matched when it was bound; None if it matched none."""
 
     @property
     def specifications(self) -> tuple[TensorSpec, ...]:
@@ -79,7 +79,7 @@ class CallBinder:
         self._micro_batches = micro_batches
         self._parsers = parsers
         self.expected: ExpectedCall | None = None
-        """What calls have to be like; None before the first."""
+        """What calls have to match; None before the first."""
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Bind the arguments of a call in the order of the program's inputs."""

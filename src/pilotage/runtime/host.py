@@ -67,7 +67,7 @@ class Ownership:
         return first
 
     def claim(self, tensors: Sequence[Tensor], owner: TrainedWeights) -> Claim:
-        """These tensors now belong to a training run."""
+        """Record that these tensors now belong to a training run."""
         with self._turn:
             claim = Claim(self.latest(self.claims_of(tensors)), weakref.ref(owner))
             for tensor in tensors:
@@ -122,7 +122,7 @@ class TrainedWeights:
         self._copied = copied
         """Called after the device's values were written to the host's tensors."""
         self.read_by: Callable[[], object] | None = None
-        """What a drop-in does when somebody reads the host's tensors while they are stale; it may fetch them itself."""
+        """A drop-in's callback for reads of the host's tensors while they are stale; it may fetch them itself."""
         self.clipped = clipped
         """Called when torch has looked for gradients to clip, and there are none on the host."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
@@ -132,7 +132,7 @@ class TrainedWeights:
         """Whether all of the host's tensors say that they are stale."""
         self._shared: list[str] = []
         self.is_untouched = False
-        """Whether nobody can have written to the host's tensors since the device trained them."""
+        """Whether the host's tensors cannot have been written to since the device trained them."""
         self.claim()
 
     @property
@@ -182,7 +182,7 @@ class TrainedWeights:
             self._show_aliases()
 
     def fetch_when_read(self) -> None:
-        """Copy the device's weights to the host if they are newer, because somebody reads them."""
+        """Copy the device's weights to the host before a read, if they are newer."""
         if self._stale and self.read_by is not None:
             self.read_by()
         self.fetch()
@@ -226,7 +226,7 @@ class TrainedWeights:
         self._copied()
 
     def discard(self) -> None:
-        """Let the host keep what it has."""
+        """Drop the device's newer values; the host keeps its own."""
         self.is_untouched = self._is_marked = False
         for name, tensor in self._host.items():
             tensor.__class__ = self._plain[name]

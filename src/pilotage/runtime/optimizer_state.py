@@ -52,7 +52,7 @@ def refuse_another_kind(saved: str | None, plan: OptimizerPlan | None, where: st
     raise OptionError(
         f"{where} belongs to {saved}, and this model is trained with {plan.kind}: the state of one is wrong for the "
         f"other. Give the model the {saved} optimizer that it was trained with. To change the optimizer, continue with "
-        f"{saved} and then wrap the module again with {plan.kind}, whose state starts anew."
+        f"{saved} and then wrap the module again with {plan.kind}, which starts with fresh state."
     )
 
 

@@ -209,7 +209,7 @@ class Session:
         """Raise if an update was interrupted and what it was changing was not loaded again."""
         if self.strategy.state is not None and (torn := self.strategy.state.torn):
             raise TornStateError(
-                f"A call was broken off in the middle of an update, and {' and '.join(sorted(torn))} on the device may "
+                f"A call was interrupted during an update, and {' and '.join(sorted(torn))} on the device may "
                 "be half old and half new. Restore a checkpoint, or load weights and the state of the optimizer, or "
                 "destroy() the model."
             )

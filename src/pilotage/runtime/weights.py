@@ -40,7 +40,7 @@ class WeightKeeper:
         self._generation = -1
         self._found_turn: Turn | None = None
         self.read_by: Callable[[], object] | None = None
-        """What a drop-in does when somebody reads weights that are newer on the device."""
+        """A drop-in's callback for reads of weights that are newer on the device."""
 
     @property
     def turn(self) -> Turn:
@@ -86,7 +86,7 @@ class WeightKeeper:
             return host
 
     def forget_newer(self) -> bool:
-        """Let the host keep its values although the device's are newer; returns whether they were."""
+        """Drop the device's values if they are newer than the host's; returns whether they were."""
         with self.turn:
             newer = self.trained is not None and self.trained.stale
             if self.trained is not None and newer:
@@ -133,7 +133,7 @@ class WeightKeeper:
         return True
 
     def _uncounted_edits(self, state: ProgramState, trained: TrainedWeights, counted: Collection[str]) -> list[str]:
-        """What was written to in a way that torch does not count, such as ``.data``, after weights were read.
+        """Weights that were written to after they were read, in a way that torch does not count, such as ``.data``.
 
         Only on a processor, where comparing the values costs less than reading them did.
         """

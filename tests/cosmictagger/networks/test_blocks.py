@@ -132,7 +132,7 @@ def test_plane_mixing_is_a_convolution_over_the_planes():
     torch.testing.assert_close(block(x), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_slope_of_one_is_no_activation():
+def test_a_slope_of_one_means_no_activation():
     x = torch.tensor([-1.0, 2.0])
     assert activated(x, None, 1.0) is x
     torch.testing.assert_close(activated(x.clone(), torch.ones(2), 0.5), torch.tensor([0.0, 3.0]))

@@ -125,7 +125,7 @@ def test_habanas_bridge_says_that_there_is_no_card_and_the_run_continues(tmp_pat
     words = (*WORDS, "run.iterations=1", "framework=tensorflow", "run.compute_mode=HPU", "run.saver=true")
     codes, said = start(*words, *places("habana")).finish()
     assert codes == [0], said
-    assert "there is no Gaudi here, and TensorFlow stays on the CPU" in said
+    assert "no Gaudi found, so TensorFlow stays on the CPU" in said
     assert list((tmp_path / "habana/train").glob("events.out.tfevents.*"))
     (problem,) = placement(tmp_path / "habana")["problems"]
     assert "TensorFlow has no Gaudi here, so it computed on the CPU" in problem

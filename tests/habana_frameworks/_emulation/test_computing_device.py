@@ -70,7 +70,7 @@ def test_a_delayed_device_is_registered_when_a_part_of_the_bridge_is_used(alone)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["accelerate", "transformers"])
-def test_a_library_that_looks_for_a_gaudi_finds_none_until_somebody_asks_for_it(alone, tmp_path, library):
+def test_a_library_that_looks_for_a_gaudi_finds_none_until_it_is_requested(alone, tmp_path, library):
     # The lines of accelerate's is_hpu_available() and transformers' is_torch_hpu_available().
     (tmp_path / library).mkdir()
     (tmp_path / library / "__init__.py").write_text(

@@ -196,7 +196,7 @@ def test_the_library_can_be_built_ahead_of_time_into_a_directory(tmp_path, built
     kept = Path(ran.stdout.strip())
     assert kept.is_relative_to(tmp_path / "image/gaudi")
     assert re.search(r"was built in \d+ s", ran.stderr)
-    assert "There is no Gaudi here" not in ran.stderr  # nothing is registered
+    assert "No Gaudi found" not in ran.stderr  # nothing is registered
     used = load(**home.environment | {"CXX": "no-such-compiler", "PILOTAGE_CACHE_DIR": str(tmp_path / "image")})
     # Another compiler would be another library: the same one is loaded without a word.
     assert "no-such-compiler" in used.stderr

@@ -36,7 +36,7 @@ def test_an_empty_graph_is_an_idle_mark_except_at_the_end_of_the_program():
 
 
 @pytest.mark.parametrize(("graphs", "operations", "is_excessive"), [(10, 2, True), (10, 3, False), (9, 2, False)])
-def test_many_marks_with_hardly_any_work_are_excessive(graphs, operations, is_excessive):
+def test_many_marks_with_little_work_are_excessive(graphs, operations, is_excessive):
     summary = Summary()
     for _ in range(graphs):
         summary.count(graph(operations), Ending.MARK, "train.py:7")

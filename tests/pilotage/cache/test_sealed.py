@@ -1,4 +1,4 @@
-"""A sealed folder is used only as it was written, by this user, and as long as somebody holds it."""
+"""A sealed folder is used only as it was written, by this user, and while it is held."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def says_the_same(before, after):
         return False
 
 
-def test_a_manifest_of_an_older_version_is_told_from_a_damaged_one(tmp_path):
+def test_a_manifest_of_an_older_version_is_distinguished_from_a_damaged_one(tmp_path):
     written(tmp_path)
     (tmp_path / MANIFEST).write_text(json.dumps({"parts": {}, "tuning": {}, "digests": {}}))
     with pytest.raises(UnsealedError, match="an older version wrote it"):

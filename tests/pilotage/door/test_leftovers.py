@@ -69,7 +69,7 @@ def test_what_people_do_with_a_loss_gives_plain_tensors(wrapped, tmp_path):
     assert weight.grad.item() == loss.item()
 
 
-def test_outputs_that_are_no_loss_are_plain_tensors(wrapped):
+def test_outputs_other_than_the_loss_are_plain_tensors(wrapped):
     step, _, _ = wrapped
     output, _ = step(*BATCH)
     assert type(output) is torch.Tensor

@@ -80,7 +80,7 @@ def test_files_that_only_hold_models_lose_their_device_code_with_the_rest():
     assert report.is_complete
 
 
-def test_text_that_is_no_python_is_refused_with_its_place():
+def test_invalid_python_is_refused_with_its_place():
     with pytest.raises(PortingError, match=r"^script\.py:2:\d+: this is not Python"):
         ported("import torch\nfor\n")
 

@@ -43,5 +43,5 @@ def test_each_kind_of_place_is_known(text, kind):
 
 
 @pytest.mark.parametrize("text", ["x.to(torch.float32)", "x = 'cudart'", "walker.step()", "print('backward')"])
-def test_other_code_is_no_place(text):
+def test_other_code_is_not_a_place(text):
     assert kinds(text) == []

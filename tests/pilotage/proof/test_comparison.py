@@ -13,7 +13,7 @@ def test_equal_runs_are_the_same(process, run_of):
     assert found.sentence == "same"
 
 
-def test_rounding_is_no_difference(process, run_of):
+def test_rounding_is_not_a_difference(process, run_of):
     other = process(each=lambda number: {"losses": [(1 + 1e-6) / number]})
     assert compare(run_of(process()), run_of(other)).verdict is Verdict.SAME
 

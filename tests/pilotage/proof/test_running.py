@@ -15,12 +15,12 @@ CASES = runpy.run_path(str(Path(__file__).parent / "cases.py"))
 ENDINGS = {each.word: each.script for each in CASES["endings"]()}
 
 EXPECTED = {
-    "crashes": r"AFTER failed with exit status 1 after 2 of 50 updates. Its last line of errors: IndexError: Target 7",
-    "exits": r"AFTER failed with exit status 3 after 6 of 50 updates. Its last line of errors: the loss does not fall",
-    "hangs": r"AFTER was ended after 20 s \(--timeout\), with [0-2] of 50 updates",
+    "crashes": r"AFTER failed with exit status 1 after 2 of 50 updates. Last line of stderr: IndexError: Target 7",
+    "exits": r"AFTER failed with exit status 3 after 6 of 50 updates. Last line of stderr: the loss does not fall",
+    "hangs": r"AFTER was stopped after 20 s \(--timeout\), with [0-2] of 50 updates",
     "never-trains": r"AFTER ended without a backward pass",
-    "reads-input": r"AFTER failed with exit status 1 after 0 of 50 updates. Its last line of errors: EOFError",
-    "syntax-error": r"AFTER failed with exit status 1 after 0 of 50 updates. Its last line of errors: SyntaxError",
+    "reads-input": r"AFTER failed with exit status 1 after 0 of 50 updates. Last line of stderr: EOFError",
+    "syntax-error": r"AFTER failed with exit status 1 after 0 of 50 updates. Last line of stderr: SyntaxError",
 }
 
 
@@ -50,7 +50,7 @@ def test_a_script_that_ends_badly_gives_one_clear_line(watched, word):
 def test_the_error_of_a_script_under_torchrun_is_named(tmp_path, script):
     path = script("import torch\nraise ValueError('there are no events')\n")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(path)]
-    with pytest.raises(ProofError, match=r"Its last line of errors: .*ValueError: there are no events$"):
+    with pytest.raises(ProofError, match=r"Last line of stderr: .*ValueError: there are no events$"):
         run_watched("AFTER", command, WatchSettings(folder=str(tmp_path / "record")), timeout=120.0)
 
 

@@ -102,7 +102,7 @@ def test_a_larger_batch_is_explained_and_can_be_aligned(process, run_of, proof_o
     assert alignment_of(run_of(process()), run_of(after)) == Alignment(3, 1.0)
     assert alignment_of(run_of(process()), run_of(process())) is None
     shown = text_of(proof_of(process(), after)).replace("\n", " ")
-    assert "AFTER's options make each update 3 times as large. With --align the original repeats it so." in shown
+    assert "AFTER's options make each update 3 times as large. With --align the original does the same." in shown
 
 
 def test_summed_gradients_are_explained_and_can_be_aligned(process, run_of):

@@ -100,7 +100,7 @@ def test_an_edit_through_a_detached_view_that_was_taken_before_counts(pair, asse
     assert_same_state(trained.module, trained.plain)
 
 
-def test_an_edit_leaves_the_own_buffers_of_the_other_replicas_alone():
+def test_an_edit_keeps_the_buffers_of_the_other_replicas():
     class Count(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -56,7 +56,7 @@ def test_substitutions_are_undone_if_a_later_one_fails():
     assert Library.function(1) == 2
 
 
-def test_each_manager_class_is_registered_once_and_made_anew(monkeypatch):
+def test_each_manager_class_is_registered_once_and_recreated(monkeypatch):
     monkeypatch.setattr(_OverwriteContextManager, "_registered", [])
     made, calls = [], []
 

@@ -17,7 +17,7 @@ from habana_frameworks._emulation.inductor import refuse_inductor
 from habana_frameworks._emulation.library import library
 from pilotage.engine import Warned, log_event, process_lists_on, register_device_module, wait_at_exit
 
-_ANNOUNCEMENT = "There is no Gaudi here: the device hpu is emulated on {place} ({mode} mode)."
+_ANNOUNCEMENT = "No Gaudi found: the device hpu is emulated on {place} ({mode} mode)."
 _AUTOCAST_LISTS = ("PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST", "PT_HPU_AUTOCAST_FP32_OPS_LIST")
 _ANNOUNCED = "PILOTAGE_HPU_ANNOUNCED"
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")

@@ -1,4 +1,4 @@
-"""Events of the emulated bridge, for metrics and for whoever subscribes."""
+"""Events of the emulated bridge, for metrics and other subscribers."""
 
 from __future__ import annotations
 

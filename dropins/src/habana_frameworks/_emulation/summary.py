@@ -47,7 +47,7 @@ class Line:
 
     @property
     def is_excessive(self) -> bool:
-        """Whether mark_step is called here without work, or often with hardly any work."""
+        """Whether mark_step is called here without work, or often with very little work."""
         is_tiny = self.graphs >= _OFTEN and self.operations < _TINY * self.graphs
         return self.ending is Ending.MARK and (self.idle_marks > 0 or is_tiny)
 

@@ -10,4 +10,4 @@ from pilotage.engine import Warned, log_event
 @cache
 def say_that_there_are_none() -> None:
     """Log once that no trace is written."""
-    log_event(Warned(message="There is no Gaudi here, so the vendor's traces are empty. Use torch.profiler instead."))
+    log_event(Warned(message="No Gaudi found, so the vendor's traces are empty. Use torch.profiler instead."))

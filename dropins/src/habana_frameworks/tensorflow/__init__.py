@@ -7,5 +7,5 @@ from pilotage.engine import Warned, log_event
 
 def load_habana_module() -> None:
     """Log that TensorFlow stays on the CPU; torch is not affected."""
-    message = "load_habana_module: there is no Gaudi here, and TensorFlow stays on the CPU; torch is not affected."
+    message = "load_habana_module: no Gaudi found, so TensorFlow stays on the CPU; torch is not affected."
     log_event(Warned(message=message))

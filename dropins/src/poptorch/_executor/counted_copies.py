@@ -65,7 +65,7 @@ class Watch:
         self._is_copying = False
 
     def __call__(self) -> None:
-        """Somebody iterates over parameters."""
+        """Called when the parameters are iterated over."""
         model = self._model()
         if model is None or self._is_copying or model.engine.turn.is_mine:
             return
@@ -79,7 +79,7 @@ class Watch:
 
 
 class WatchedParameters(dict[str, nn.Parameter | None]):
-    """A module's table of parameters that tells when somebody goes through it; its copies are plain dictionaries."""
+    """A module's table of parameters that reports each iteration over it; its copies are plain dictionaries."""
 
     def __init__(self, parameters: dict[str, nn.Parameter | None], watch: Watch) -> None:
         super().__init__(parameters)

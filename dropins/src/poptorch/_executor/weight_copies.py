@@ -75,7 +75,7 @@ class WeightCopies:
 
 
 def implicit_copy(model: weakref.ref[WeightCopies]) -> Callable[[], None]:
-    """Calls a model's own `copyWeightsToHost` when weights are copied because somebody reads them.
+    """Calls a model's own `copyWeightsToHost` when reading weights copies them.
 
     Only if the user has replaced the method on the model, to count the copies for instance.
     """

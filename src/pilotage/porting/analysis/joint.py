@@ -148,7 +148,7 @@ class _Planning:
             bound_inside = assigned(node) if isinstance(node, ast.With | ast.If | ast.For) else set()
             first_bound: set[str] = set()
             for path, each, is_written in uses(node):
-                if each in devices:  # These go.
+                if each in devices:  # These are removed.
                     continue
                 if is_written:
                     first_bound.add(path)
@@ -207,7 +207,7 @@ class _Planning:
         return "dependency"
 
     def _is_bound_in_step(self, path: str) -> bool:
-        """Whether each step binds the variable anew."""
+        """Whether each step assigns the variable."""
         if self._step.loop is not None:
             return path in assigned(self._step.loop)
         if self._scope.is_parameter(path):

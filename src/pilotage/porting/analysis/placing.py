@@ -61,7 +61,7 @@ class Placing:
         self.arguments: dict[ast.Call, tuple[Source, dict[str, str]]] = {}
         """Calls that pass it on: the name of the parameter, and what is given."""
         self.inlined: dict[Needs, dict[str, str]] = {}
-        """Variables of a function that are made anew where the wrapped model is made."""
+        """Variables of a function that are recreated where the wrapped model is made."""
 
     def place(self, needs: Needs) -> str:
         """Plan a site; returns what the wrapped model is called in the code that uses it."""

@@ -62,6 +62,6 @@ def changes_in(step: TrainingStep, node: ast.expr) -> bool:
     """Whether a value changes while the step is repeated, because a loop around it binds a part of it."""
     optimizer = reads(step.optimizer)
     around = [each for each in step.source.ancestors(step.anchor) if isinstance(each, ast.For | ast.While)]
-    # A loop that makes the optimizer anew, such as one over folds, makes the wrapped model anew too.
+    # A loop that recreates the optimizer, such as one over folds, wraps the model again too.
     bound = [assigned(loop) for loop in around]
     return any(reads(node) & each for each in bound if not optimizer & each)

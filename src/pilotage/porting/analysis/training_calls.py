@@ -94,7 +94,7 @@ def is_training_only(project: Project, source: Source, statement: ast.stmt) -> b
     if isinstance(statement, ast.Expr):
         return training_call(project, source, statement.value) is not None
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-        # The norm that clipping returns; it is refused elsewhere if somebody reads it.
+        # The norm that clipping returns; another rule refuses code that reads it.
         found = training_call(project, source, statement.value)
         return found is not None and found.kind is CallKind.CLIP
     if isinstance(statement, ast.If):

@@ -15,7 +15,7 @@ __all__ = ["indentation", "indented", "lines_of", "unit_of_indentation"]
 def indentation(source: Source, statement: ast.stmt) -> str:
     """The white space before a statement."""
     line = source.line(source.place(statement)[0])
-    # A form feed begins the line anew.
+    # A form feed resets the column.
     return line[: len(line) - len(line.lstrip(" \t\f"))].rpartition("\f")[2]
 
 

@@ -30,7 +30,7 @@ from pilotage.turns import PROCESS_WIDE
 __all__ = ["captured_for", "captured_update", "capturing_in"]
 
 _DEVICE = torch.device("cpu")
-"""Where tensors without values pretend to be: other devices need a torch that was built for them."""
+"""The device that tensors without values report: other devices need a torch that was built for them."""
 
 
 def captured_for(subject: Subject, kind: Kind) -> Program:
@@ -58,7 +58,7 @@ def captured_for(subject: Subject, kind: Kind) -> Program:
 
 
 def captured_update(step: UpdateStep) -> GraphModule:
-    """The graph of an update alone, which runs no forward."""
+    """The graph of an update without forward."""
     state = [spec for section in step.sections for spec in step.layout.section(section, whole=True)]
     with PROCESS_WIDE, _no_collections():
         return tracing.trace(step, state, _DEVICE, None).graph

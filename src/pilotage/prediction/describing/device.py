@@ -87,7 +87,7 @@ def _assumptions(prediction: Prediction) -> tuple[str, ...]:
         seconds = prediction.traced.loading.sample_seconds
         found.append(f"The host needs {seconds * 1e6:.0f} µs to load a sample, as it did here.")
     else:
-        found.append("Batches are ready when the device wants them.")
+        found.append("Batches are ready when the device needs them.")
     found.append(
         f"Memory may be off by {model.uncertainty.memory:.0%} and time by {model.uncertainty.time:.0%}, up or down."
     )

@@ -78,12 +78,12 @@ def insights_of(prediction: Prediction) -> tuple[str, ...]:
     parts, whole = prediction.by_part, prediction.update_seconds or 1.0
     found = []
     for name, sentence in (
-        ("launch", "of the time goes into starting operations: larger micro-batches or compiled code would use it"),
-        ("synchronisation", "of the time the tiles wait for each other: larger micro-batches would use it"),
-        ("bubble", "of the time stages wait for each other: more gradient accumulation would fill it"),
+        ("launch", "of the time goes into starting operations: larger micro-batches or compiled code would help"),
+        ("synchronisation", "of the time the tiles wait for each other: larger micro-batches would help"),
+        ("bubble", "of the time stages wait for each other: more gradient accumulation would help"),
         ("loading", "of the time the device waits for batches: load them asynchronously"),
         ("host", "of the time goes into calls and copies: use more device iterations or smaller inputs"),
-        ("collectives", "of the time replicas sum gradients: more gradient accumulation would make it rarer"),
+        ("collectives", "of the time replicas sum gradients: more gradient accumulation would help"),
     ):
         share = parts.get(name, 0.0) / whole
         if share > 0.2:

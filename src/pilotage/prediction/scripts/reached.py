@@ -1,4 +1,4 @@
-"""What a script is ended with once it has reached what is predicted."""
+"""The exception that ends a script once it reaches what is predicted."""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ __all__ = ["Found", "find"]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a script was ended at."""
+    """What a script had reached when it was ended."""
 
     what: Subject | Traced
     mode: FakeTensorMode
     """The mode of the module's tensors."""
 
     values_read: int
-    """How often the script asked for values that are not there."""
+    """How often the script read values that do not exist."""
 
 
 def find(target: str, arguments: Sequence[str] = ()) -> Found:

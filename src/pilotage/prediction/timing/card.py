@@ -82,10 +82,10 @@ def _least(work: Work, model: DeviceModel) -> float:
     if _converts(work):
         each = max(each, traffic.conversion_seconds)
     if work.strided:
-        # Joining tensors computes two places for each element.
+        # Joining tensors computes two addresses for each element.
         each = max(each, traffic.strided_seconds * (1.3 if work.tensors > 1 else 1.0))
     if work.lanes:
-        # One processor sums all of a channel, however many others have nothing to do.
+        # One processor sums a whole channel, even if others are idle.
         return max(work.elements * each, work.elements / work.lanes * traffic.lane_seconds * twice)
     return work.elements * each
 

@@ -23,7 +23,7 @@ def pass_seconds(part: Convolution, kind: str, model: DeviceModel, arithmetic: A
     """The time of one pass: the product that computes it or its traffic, and bringing images into order."""
     moving = traffic_seconds(part.moved, model)
     if part.groups > 1 and part.channels_in < 4:
-        # Each channel for itself: there is nothing to multiply matrices for.
+        # Depthwise: each channel is separate, so no matrices are multiplied.
         return moving if part.channels_last else max(moving, _elements(part) * _depthwise(part, model.convolutions))
     multiplying = _multiplying(part, kind, model, arithmetic)
     seconds = max(multiplying, moving)

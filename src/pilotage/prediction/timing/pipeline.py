@@ -72,7 +72,7 @@ def _order(stage: int, count: int, micro_batches: int) -> list[tuple[str, int]]:
 
 
 def _ready(ends: dict[tuple[str, int, int], float], order: tuple[str, int], stage: int, count: int) -> float | None:
-    """When the inputs of an order are there; None if nobody has begun to compute them."""
+    """When the inputs of an order are ready; None if their computation has not begun."""
     phase, number = order
     if phase == "forward":
         return 0.0 if stage == 0 else ends.get(("forward", stage - 1, number))

@@ -71,11 +71,11 @@ def _compute(work: Work, model: DeviceModel) -> float:
 
 
 _INTO, _OUT = 16, 8
-"""What the unit for products of a tile multiplies at once: inputs, for each of some outputs."""
+"""How many inputs and outputs the matrix unit of a tile processes at once."""
 
 
 def _filled(part: Convolution) -> int:
-    """The work of a pass with inputs and outputs filled up, in each of its groups."""
+    """The work of a pass with padded inputs and outputs, in each of its groups."""
     into = _INTO * math.ceil(part.channels_in * part.taps / _INTO)
     out = _OUT * math.ceil(part.channels_out / _OUT)
     return 2 * part.pixels * into * out * part.groups

@@ -80,7 +80,7 @@ def work_of(target: Any, args: Sequence[Any], kwargs: dict[str, Any], result: An
     if namespace == "prim":
         return Work(kind=WorkKind.FREE)
     work = _work(target, name, args, kwargs, result)
-    # Nobody sees how many kernels an operator of the user's starts, unless it says so.
+    # The number of kernels that a custom operator starts is unknown unless the operator declares it.
     is_own = namespace not in ("aten", "prims") and work.kind is not WorkKind.FREE
     return replace(work, kernels=getattr(target, "kernels", 1)) if is_own else work
 
@@ -172,7 +172,7 @@ _COLUMNS, _FEW_COLUMNS = 1.4, 2.2
 """How often sums over columns read their operand, compared with sums over rows; and if processors share a sum."""
 
 _LONG = 1024
-"""A sum of more numbers is shared among processors, if there are only few sums."""
+"""Processors share a sum of more numbers than this, if there are few sums."""
 
 _FEW_SUMS, _FEW_SUMS_OF_COLUMNS = 132, 8192
 """The number of sums that keeps all processors of a card busy; for sums of columns, each processor computes many."""

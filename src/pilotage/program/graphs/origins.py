@@ -56,7 +56,7 @@ def enter_module(path: str) -> str:
 
 
 def module_of(node: Node) -> str:
-    """The path of the module of an operation; empty if nobody has entered one."""
+    """The path of the module of an operation; empty outside modules."""
     module: str = node.meta.get(_MODULE, "")
     return module
 

@@ -59,7 +59,7 @@ def shorten(error: BaseException, *, meant_for_users: type[BaseException] = Pilo
 
 
 def _absorb_causes(error: BaseException, chain: list[BaseException]) -> None:
-    """Let an error of ours stand alone, at the user's line where its cause was raised: its text explains the cause."""
+    """Show only our error, at the user's line where its cause was raised: its text explains the cause."""
     if error.__traceback__ is None:
         error.__traceback__ = next((each.__traceback__ for each in chain if each.__traceback__ is not None), None)
     error.__suppress_context__ = True

@@ -28,7 +28,7 @@ def no_gradient_exchange(after: RunRecord, before: RunRecord | None) -> Iterator
     yield Finding(
         name="no-gradient-exchange",
         where=processes[0].updates[-1].line,
-        message=f"{len(processes)} processes train without each other: {how}.",
+        message=f"{len(processes)} processes train independently: {how}.",
         remedy="Wrap the model in DistributedDataParallel; with PopTorch take popdist.poptorch.Options(); with "
         "pilotage.training pass distributed=True.",
     )
@@ -67,7 +67,7 @@ def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterat
             yield Finding(
                 name="precision-not-as-asked",
                 where=each["line"],
-                message=f"{each['type']} is asked for here, and the products of a step were computed in {found}.",
+                message=f"{each['type']} is requested here, but the products of a step were computed in {found}.",
                 remedy="Ask for it on the device that computes, for the module that is trained.",
             )
     if before is None:

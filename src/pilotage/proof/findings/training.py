@@ -55,7 +55,7 @@ def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Findin
             yield Finding(
                 name="host-fallback",
                 where=on_host[-1].line,
-                message=f"{asked}, and all {len(on_host)} updates were computed eagerly by the host's processor.",
+                message=f"{asked}, but all {len(on_host)} updates ran eagerly on the CPU.",
                 remedy="Move the model and its inputs to the device, or wrap the model, and stop if that fails.",
             )
 
@@ -64,7 +64,7 @@ def _asked_device(process: ProcessRecord, before: RunRecord | None) -> str | Non
     for event in process.named("asked"):
         if event["what"] == "device" and event["device"] != "cpu" and event["device"] != "meta":
             failed = " and failed" if event["error"] else ""
-            return f"The device {event['device']!r} was asked for{failed}"
+            return f"The device {event['device']!r} was requested{failed}"
     imported = process.summary.get("imported", ())
     if imported:
         return f"The script imports {imported[0]}"
@@ -108,7 +108,7 @@ def schedule_not_applied(after: RunRecord, before: RunRecord | None) -> Iterator
                 yield Finding(
                     name="schedule-not-applied",
                     where=each["line"],
-                    message=f"{each['kind']} asked for the rate {_rate(asked)}, and {_rate(applied)} was applied; "
+                    message=f"{each['kind']} asked for the rate {_rate(asked)}, but {_rate(applied)} was applied; "
                     f"{each['ignored']} of {each['changed']} updates ignored it.",
                     remedy="Schedule the optimizer that trains; with PopTorch, call setOptimizer after each step.",
                 )
@@ -116,7 +116,7 @@ def schedule_not_applied(after: RunRecord, before: RunRecord | None) -> Iterator
                 yield Finding(
                     name="schedule-not-applied",
                     where=each["line"],
-                    message=f"{each['kind']} was never stepped: the learning rate stays what it was.",
+                    message=f"{each['kind']} was never stepped: the learning rate does not change.",
                     remedy="Call its step() after each update or each epoch.",
                 )
 

@@ -44,7 +44,7 @@ class ExchangeWatch:
 
 def _joined(original: Callable[..., Any]) -> Callable[..., Any]:
     def join(*args: Any, **kwargs: Any) -> Any:
-        # Scripts that use gloo abort at their end once in a while, by no fault of theirs, which would end the proof.
+        # Scripts that use gloo occasionally abort at exit because of gloo itself, which would end the proof.
         wait_at_exit()
         return original(*args, **kwargs)
 

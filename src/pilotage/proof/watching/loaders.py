@@ -136,7 +136,7 @@ class LoaderWatch:
 
     def _iterated(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(loader: Any) -> Any:
-            if self._queues:  # A class over this one is at work.
+            if self._queues:  # Called from a subclass's iterator.
                 return original(loader)
             queue: deque[list[int]] = deque()
             self._queues.append(queue)

@@ -136,7 +136,7 @@ class OptimizerWatch:
                 line = users_line()
                 self._schedules[id(schedule)] = _Schedule(len(self._schedules), schedule, line)
             for each in inner:
-                # What a chain of schedules is made of is stepped by the chain.
+                # The chain steps its inner schedules itself.
                 self._schedules.pop(id(each), None)
             own = self._schedules[id(schedule)]
             is_outer, own.is_made = not own.is_made, True

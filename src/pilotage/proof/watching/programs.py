@@ -44,7 +44,7 @@ _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_produc
 
 
 class _Calls:
-    """The calls of one executor: how far the present one is, and what hardly changes from one to the next.
+    """The calls of one executor: how far the current one is, and what rarely changes from one to the next.
 
     Large because it holds the latter, which is looked up at each digest of the weights, and when the program, its
     optimizer or its modes change: between two steps of a program, each line of Python takes several times as long as
@@ -198,7 +198,7 @@ class ProgramWatch:
             if batch:
                 own.micro_batches += 1
                 if walked.program.anchors[-1:] == _HIDDEN_LAST:
-                    # As it is: operations between steps cost more than all the rest of watching.
+                    # Not converted: operations between steps cost more than all other watching.
                     watch.pending.losses.append(outputs.pop())
                 if watch.updates == 0:
                     watch.pending.facts["returned"] = [float(each) for each in outputs if _is_scalar(each)]
@@ -228,7 +228,7 @@ class ProgramWatch:
         watch.close(own.facts)
 
     def _look_up(self, own: _Calls) -> None:
-        """Find out what hardly changes from update to update."""
+        """Look up what rarely changes from update to update."""
         executor = own.executor
         session, optimizer = executor.session, self._optimizer_of(executor)
         if own.modes is not executor.modes:

@@ -107,7 +107,7 @@ class UpdateWatch:
             return
         loss = self._scaled.get(id(root), root) if self._is_scaling else root
         pending = self._watch.pending
-        # On a card the number would have to be waited for.
+        # Reading the number would wait for the card.
         if loss.is_cpu:
             self._device = "cpu"
             pending.losses.append(loss.item())

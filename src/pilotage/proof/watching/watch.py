@@ -51,7 +51,7 @@ class Pending:
         self.batches: list[Load] = []
         """What loaders have yielded."""
         self.facts: dict[str, Any] = {}
-        """What is known about this update beside."""
+        """Other facts about this update."""
 
 
 class Watch:
@@ -98,7 +98,7 @@ class Watch:
         self.is_undigested = False
         """Whether the last recorded update has no digest of the weights yet; it gets one if the script ends here."""
         self.versions: list[int] | None = None
-        """How often the weights of the last update had been written to after it; None if nobody else can write."""
+        """How often the weights of the last update had been written to after it; None if nothing else can write."""
 
     def note(self, event: str, /, **fields: Any) -> None:
         """Write an event other than an update."""
@@ -236,7 +236,7 @@ class Watch:
     # The end of the process
 
     def follow_end(self) -> None:
-        """Record how the process ends, and start anew in processes that it forks."""
+        """Record how the process ends, and start over in processes that it forks."""
         atexit.register(self._at_exit)
         os.register_at_fork(after_in_child=self._after_fork)
         before = sys.excepthook

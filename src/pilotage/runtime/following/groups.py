@@ -24,8 +24,8 @@ def refuse_lost_state(present: OptimizerPlan, wanted: OptimizerPlan, once_traine
                 raise OptionError(
                     f"The parameter {name} was added to what the {group.rule.kind} optimizer trains, or thawed. Its "
                     "own number of updates differs from that of the others, and a program counts them together. Freeze "
-                    "it again, or wrap the module again with pilotage.training and a new optimizer, whose state starts "
-                    "anew."
+                    "it again, or wrap the module again with pilotage.training and a new optimizer, with fresh "
+                    "state."
                 )
         elif lost := set(group.rule.slots) - set(before[name].rule.slots):
             raise OptionError(

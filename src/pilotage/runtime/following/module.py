@@ -117,7 +117,7 @@ class ModuleWatch:
                 if not each.is_new:
                     self._warn(
                         f"'{each.name}' of {each.owner} has changed {each.text}, which does not change the program. "
-                        "Later changes of it are not looked at. If they are to count, pass the value as an argument, "
+                        "Later changes to it are ignored. To have them count, pass the value as an argument, "
                         "or call destroy() on the wrapped model after each change."
                     )
             return

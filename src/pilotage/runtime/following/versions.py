@@ -35,13 +35,13 @@ class HostVersions:
         self.note()
 
     def note(self) -> None:
-        """The tensors are in step with the device, whoever has written to them."""
+        """Note that the tensors are in sync with the device, whatever wrote to them."""
         # Asking a tensor whose newer values are on the device would fetch them.
         with DisableTorchFunctionSubclass():
             self._noted = list(map(_VERSION, self._tensors))
 
     def note_some(self, names: Collection[str]) -> None:
-        """Some of the tensors are in step with the device."""
+        """Note that some of the tensors are in sync with the device."""
         with DisableTorchFunctionSubclass():
             for position, name in enumerate(self._names):
                 if name in names:

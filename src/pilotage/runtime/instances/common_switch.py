@@ -22,7 +22,7 @@ _SECONDS_BETWEEN_MEETINGS = 1.0
 _MOST_CALLS = 10_000
 """Instances meet after this many calls at the latest."""
 
-# Between hosts torch's process groups authenticate nobody, so whoever reached one of them could send code to run.
+# torch's process groups do not authenticate other hosts, so anyone who can reach them could send code to run.
 _ON_SEVERAL_HOSTS = (
     "they have compiled different code, and code is exchanged only between instances of one host; set "
     "PILOTAGE_CACHE_DIR to a directory that all hosts share, so that it is compiled once"

@@ -54,7 +54,7 @@ def test_few_channels_leave_a_multiplication_empty():
     assert rate[0] < rate[1] / 4
 
 
-def test_a_number_of_channels_that_is_no_multiple_is_slow():
+def test_a_misaligned_number_of_channels_is_slow():
     assert seconds(convolution(out=3, channels_last=True)) > 2 * seconds(convolution(out=8, channels_last=True))
 
 

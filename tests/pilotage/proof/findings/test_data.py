@@ -19,7 +19,7 @@ def names(rule, after, before=None):
     return [(each.name, each.where) for each in rule(after, before)]
 
 
-def test_the_whole_data_set_is_no_finding(process, run_of):
+def test_the_whole_data_set_gives_no_finding(process, run_of):
     assert not names(data.samples_dropped, run_of(process()))
     assert not names(data.samples_dropped, run_of(process()), run_of(process()))
 

@@ -55,7 +55,7 @@ def test_autocast_that_is_off_or_for_evaluation_asks_for_nothing(process, run_of
     assert not names(results.precision_not_as_asked, run_of(process(events=(event,), each=computing("float32"))))
 
 
-def test_a_narrow_type_that_nobody_asked_for_is_found(process, run_of):
+def test_a_narrow_type_that_was_not_requested_is_found(process, run_of):
     after, before = run_of(process(each=computing("float16"))), run_of(process(each=computing("float32")))
     assert names(results.precision_not_as_asked, after, before) == [("precision-not-as-asked", "train.py:20")]
     assert not names(results.precision_not_as_asked, after)
@@ -67,7 +67,7 @@ def test_a_file_without_the_trained_weights_is_found_at_its_line(process, run_of
     assert names(results.weights_not_saved, after) == [("weights-not-saved", "port.py:40")]
 
 
-def test_files_with_trained_weights_are_no_finding(process, run_of):
+def test_files_with_trained_weights_give_no_finding(process, run_of):
     events = (saved("early", after=0, line="port.py:5"), saved("present"), saved("trained"))
     assert not names(results.weights_not_saved, run_of(process(events=events)))
 

@@ -44,7 +44,7 @@ def test_a_port_that_trains_eagerly_fell_back_to_the_host(process, run_of):
     assert found(training.host_fallback, run_of(process(events=(asked,)))) == [("host-fallback", "train.py:20")]
 
 
-def test_a_plain_script_on_the_host_is_no_fallback(process, run_of):
+def test_a_plain_script_on_the_host_is_not_a_fallback(process, run_of):
     assert not found(training.host_fallback, run_of(process()))
     on_card = run_of(process(each=lambda number: {"device": "cuda"}))
     assert found(training.host_fallback, run_of(process()), on_card) == [("host-fallback", "train.py:20")]

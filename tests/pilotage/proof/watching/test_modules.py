@@ -24,7 +24,7 @@ def test_a_model_inside_of_a_wrapper_that_trains_is_seen():
     assert ModeCheck(outer).is_in_eval_mode()
 
 
-def test_statistics_that_are_frozen_on_purpose_are_no_evaluation():
+def test_statistics_that_are_frozen_on_purpose_do_not_count_as_evaluation():
     model = network()
     for part in (model[1], model[2]):
         part.eval()

@@ -112,7 +112,7 @@ def test_a_global_variable_with_the_name_of_an_attribute_is_not_compared(monkeyp
     assert not look.differs()
 
 
-def test_equal_values_in_other_objects_are_no_change():
+def test_equal_values_in_other_objects_are_not_a_change():
     part = Part()
     look = QuickLook(part)
     part.number, part.layer.p = 1.0, float("0.5")

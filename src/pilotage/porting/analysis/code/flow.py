@@ -60,7 +60,7 @@ def writes(node: ast.AST) -> set[str]:
 
 
 def assigned(node: ast.AST) -> set[str]:
-    """The variables that are bound anew."""
+    """The variables that a piece of code assigns."""
     return {path for path, _, is_written in uses(node) if is_written}
 
 

@@ -1,4 +1,4 @@
-"""Branches that only run with CUDA go."""
+"""Removes branches that only run with CUDA."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _complains(statement: ast.stmt) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="Branches that only run with CUDA go, and so do checks that end the script without it.",
+    what="Branches that only run with CUDA are removed, and so are checks that end the script without it.",
     why="The wrapped model chooses its device, and the rest of the script runs on the host.",
     example=Example(
         before="""\

@@ -1,4 +1,4 @@
-"""Variables that hold a device go, or become the host."""
+"""Removes variables that hold a device, or sets them to the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "device-choice"
 
 
 def apply(porting: Porting) -> None:
-    """Remove devices that nobody uses any more, and let the others be the host."""
+    """Remove unused devices, and replace the others by the host."""
     if not porting.has_work:
         return
     for source in porting.project.sources:
@@ -99,7 +99,7 @@ def _defines(source: Source, node: ast.AST, path: str) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="A variable that holds a device goes if nothing uses it any more; otherwise it becomes the processor.",
+    what="A variable that holds a device is removed if it is no longer used; otherwise it becomes the CPU.",
     why="The script's own tensors stay on the host, so whatever else asks for the device has to get the host.",
     example=Example(
         before="""\

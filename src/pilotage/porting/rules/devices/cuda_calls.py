@@ -1,4 +1,4 @@
-"""Calls of torch.cuda go, and questions about CUDA are answered with no."""
+"""Removes calls of torch.cuda; checks for CUDA become False."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def _is_setting(porting: Porting, source: Source, node: ast.Assign) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="Calls of torch.cuda without a result go, as do settings of cuDNN and CUDA's variables. Whether "
-    "there is CUDA is answered with no.",
+    what="Calls of torch.cuda without a result are removed, as are settings of cuDNN and CUDA's variables. Checks "
+    "for CUDA become False.",
     why="The script's own code runs on the host, whatever device the wrapped model uses.",
     example=Example(
         before="""\

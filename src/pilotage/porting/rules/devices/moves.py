@@ -1,4 +1,4 @@
-"""``.to(device)`` and ``.cuda()`` go."""
+"""Removes ``.to(device)`` and ``.cuda()``."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _names(node: ast.AST) -> str:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="Calls that move tensors and modules to a device go, and so do statements that did nothing else.",
+    what="Calls that move tensors and modules to a device are removed, and so are statements that did nothing else.",
     why="The wrapped model moves its weights and inputs by itself; the script's own tensors stay on the host.",
     example=Example(
         before="""\

@@ -1,4 +1,4 @@
-"""DataParallel and DistributedDataParallel go."""
+"""Removes DataParallel and DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def _replicas(porting: Porting) -> str:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="DataParallel and DistributedDataParallel go, and ``model.module`` becomes ``model``. With "
+    what="DataParallel and DistributedDataParallel are removed, and ``model.module`` becomes ``model``. With "
     "poptorch an option, replicationFactor, takes their place.",
-    why="Replicas are an option of the program. With one replica the batch stays what it was, so training does too.",
+    why="Replicas are an option of the program. With one replica the batch stays the same, so training does too.",
     example=Example(
         before=PLAIN_STEP
         + """\

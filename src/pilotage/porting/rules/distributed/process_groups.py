@@ -1,4 +1,4 @@
-"""Process groups of torch.distributed go, and what was asked of them is answered."""
+"""Removes process groups of torch.distributed, and replaces their ranks and sizes."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def _variable(porting: Porting, source: Source, node: ast.expr) -> str:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="Calls that make and end process groups go. Ranks become 0 of 1, or with popdist the index of the instance; "
-    "spawned functions are called directly.",
+    what="Calls that make and end process groups are removed. Ranks become 0 of 1, or with popdist the index of "
+    "the instance; spawned functions are called directly.",
     why="One process runs all replicas of a program, and instances are started by poprun.",
     example=Example(
         before=PLAIN_STEP

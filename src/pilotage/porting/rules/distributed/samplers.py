@@ -1,4 +1,4 @@
-"""DistributedSampler goes: the loader divides the data itself."""
+"""Removes DistributedSampler: the loader divides the data itself."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _sets_epoch(porting: Porting, source: Source, node: ast.AST) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="A DistributedSampler becomes None, its loader shuffles instead, and set_epoch goes.",
+    what="A DistributedSampler becomes None, its loader shuffles instead, and set_epoch is removed.",
     why="poptorch's loader divides a data set among instances by itself, and one process needs all of it.",
     example=Example(
         before="""\

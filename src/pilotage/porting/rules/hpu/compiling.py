@@ -41,7 +41,7 @@ def _choose(porting: Porting, source: Source, call: ast.Call) -> None:
 RULE = Rule(
     name="hpu-compile",
     targets=frozenset({Target.HPU}),
-    what="`torch.compile` gets the backend `hpu_backend`; its `mode`, which belongs to another backend, goes.",
+    what="`torch.compile` gets the backend `hpu_backend`; its `mode`, which belongs to another backend, is removed.",
     why="The default backend, inductor, does not generate code for Gaudi.",
     example=Example(
         before="""\

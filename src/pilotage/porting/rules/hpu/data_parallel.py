@@ -55,7 +55,7 @@ def _assigned(source: Source, call: ast.Call) -> set[str]:
 RULE = Rule(
     name="hpu-data-parallel",
     targets=frozenset({Target.HPU}),
-    what="`nn.DataParallel` goes, and with it `.module` of the variable that holds it.",
+    what="`nn.DataParallel` is removed, and so is `.module` of the variable that holds it.",
     why="A process on Gaudi drives one card. The whole batch goes through it, so that training stays the same.",
     example=Example(
         before="""\

@@ -32,7 +32,7 @@ RULE = Rule(
     name="hpu-device",
     targets=frozenset({Target.HPU}),
     what="Device strings, `torch.device` and `.cuda()` name the device `hpu`.",
-    why="Gaudi is the device type `hpu`. Each process sees one card, so an index goes.",
+    why="Gaudi is the device type `hpu`. Each process sees one card, so an index is removed.",
     example=Example(
         before="""\
 import torch

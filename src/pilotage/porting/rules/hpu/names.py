@@ -60,7 +60,7 @@ def _judge(porting: Porting, source: Source, node: ast.Attribute, enum: ModeEnum
 RULE = Rule(
     name="hpu-names",
     targets=frozenset({Target.HPU}),
-    what="Functions of `torch.cuda` that Gaudi has too are called in `torch.hpu`; `torch.cuda.set_device` goes.",
+    what="Functions of `torch.cuda` that Gaudi has too are called in `torch.hpu`; `torch.cuda.set_device` is removed.",
     why="Importing Habana's bridge adds `torch.hpu`. Which card a process uses follows from the launcher's variables.",
     example=Example(
         before="""\

@@ -115,7 +115,7 @@ RULE = Rule(
     name="hpu-placement",
     targets=frozenset({Target.HPU}),
     what="In a script that names no device, the model goes to `hpu`, and so does what is given to it and to its loss.",
-    why="Otherwise the host's processor would train.",
+    why="Otherwise the CPU would train.",
     example=Example(
         before="""\
 import torch

@@ -210,7 +210,7 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="``if (i + 1) % n == 0`` around the update becomes gradientAccumulation(n): a call takes n "
-    "batches and makes one update. The division of the loss by n goes, and so does a multiplication that "
+    "batches and makes one update. The division of the loss by n is removed, and so is a multiplication that "
     "undoes it; without a division, the gradients are summed. With pilotage it becomes "
     "gradient_accumulation=n, and the loop goes through pilotage.batches(loader, training_model).",
     why="The program accumulates by itself, without returning to Python between the batches.",

@@ -31,7 +31,7 @@ def apply(porting: Porting) -> None:
                 if porting.target is not Target.PILOTAGE
                 else "pilotage.training does not scale: compute in float32 or bfloat16."
             )
-            message = f"The program scales the loss by itself, so {path} goes; {how}"
+            message = f"The program scales the loss by itself, so {path} is removed; {how}"
             porting.find(planned.step.source, node, NAME, Severity.NOTE, message)
 
 
@@ -62,7 +62,7 @@ def _is_store(node: ast.AST) -> bool:
 RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
-    what="The calls of a GradScaler go, and with poptorch its work becomes setAutomaticLossScaling. "
+    what="The calls of a GradScaler are removed, and with poptorch its work becomes setAutomaticLossScaling. "
     "autocast stays around the model's call, which is in the joined module now.",
     why="Scaling belongs to the backward pass, which is inside of the program.",
     example=Example(

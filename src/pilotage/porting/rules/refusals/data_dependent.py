@@ -66,7 +66,7 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="Conditions on the values of tensors, in a step or in a model's forward, are refused.",
-    why="A program is made before there are values; it would take the same branch for ever.",
+    why="A program is made before there are values; it would always take the same branch.",
     example=Example(
         before=PLAIN_STEP
         + """\

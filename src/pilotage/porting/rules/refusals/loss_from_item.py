@@ -12,7 +12,7 @@ RULE = refusing(
     name="loss-from-item",
     what="A loss that needs the value of a tensor in Python, by item(), tolist(), numpy(), float() or int(), is "
     "refused.",
-    why="Inside of a program tensors have no values yet; the number would be that of the first batch for ever.",
+    why="Inside of a program tensors have no values yet; the number would stay that of the first batch.",
     message="The loss needs {}, a Python number that is only known when the program runs.",
     remedy="Compute with the tensor itself: leave out the conversion.",
     example=Example(

@@ -119,7 +119,7 @@ def _uncertain(
 
 
 def _guesses(uncertain: Mapping[int, int]) -> Iterator[dict[int, int]]:
-    """Which of them are rows of the batch: all, none, each one alone, all but one."""
+    """Which of them are rows of the batch: all, none, only one of them, all but one."""
     yield dict(uncertain)
     if uncertain:
         yield {}

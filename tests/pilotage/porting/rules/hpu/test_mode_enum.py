@@ -23,6 +23,6 @@ def test_the_modes_of_a_program_stay_and_one_is_added(tmp_path):
     assert "except ImportError:\n    pass" in trainer.after
 
 
-def test_other_enumerations_are_no_choice_of_a_device():
+def test_other_enumerations_do_not_choose_a_device():
     text = "from enum import Enum\n\n\nclass Colour(Enum):\n    CPU = 0\n    RED = 1\n"
     assert mode_enum(Project([Source(Path("config.py"), text)])) is None

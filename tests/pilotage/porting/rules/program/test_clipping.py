@@ -68,7 +68,7 @@ def test_what_no_option_says_is_refused(clip, message):
     assert message in refusal(clip)
 
 
-def test_a_norm_that_nobody_reads_is_no_reason_to_refuse():
+def test_clipping_with_an_unused_norm_is_accepted():
     assert report("norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)").is_complete
     assert report("_ = nn.utils.clip_grad_norm_(model.parameters(), 1.0)", Target.POPTORCH).is_complete
 

@@ -168,7 +168,7 @@ def test_images_with_as_many_channels_rows_and_columns_as_samples_may_be_split()
     assert dependence(lambda x: (model(x) * weights).softmax(0).square().mean(), 8, 8, 8) is not None
 
 
-def test_tables_of_features_are_no_pairs_of_samples():
+def test_tables_of_features_are_not_pairs_of_samples():
     model = nn.Linear(8, 8)
     assert dependence(lambda x: (model(x) @ model(x).transpose(1, 2)).square().mean(), 8, 8) is None
     assert dependence(lambda x: (model(x) @ model(x).T).square().mean(), 8) is not None
@@ -292,7 +292,7 @@ def test_a_batch_picked_from_a_data_set_by_numbers_is_looked_at_and_not_the_data
     assert (found and found[1]) == expected
 
 
-def test_the_zeros_of_a_one_hot_vector_are_no_batch():
+def test_the_zeros_of_a_one_hot_vector_are_not_a_batch():
     model = nn.Linear(5, 2)
 
     def forward():
