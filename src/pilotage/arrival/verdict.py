@@ -41,10 +41,13 @@ class Verdict:
     was_repeated: bool = False
     """Whether eager PyTorch had to run again with other rounding."""
 
+    unrepeatable: Quantity | None = None
+    """An output that eager PyTorch does not compute again from the same start, if there is one in this process."""
+
     @property
     def agrees(self) -> bool:
         """Whether rounding explains all differences."""
-        return not self.mismatches
+        return not self.mismatches and self.unrepeatable is None
 
     def __str__(self) -> str:
         counts: dict[str, int] = {}
@@ -66,10 +69,15 @@ def judge(
     tolerance: float,
     repetitions: Iterable[Callable[[], Outcome | None]],
     anyone: Callable[[bool], bool],
+    again: Iterable[Callable[[], Outcome | None]] = (),
+    *,
+    is_suspect: bool = False,
 ) -> Verdict:
     """Compare, and repeat the reference with other rounding as long as something is unexplained.
 
-    ``anyone`` tells whether something is true in any process: all of them repeat together.
+    Before, ``again`` repeats it without any change: differences of a forward that does not repeat itself are not
+    rounding. If such a forward ``is_suspect``, that is done even if all results agree. ``anyone`` tells whether
+    something is true in any process: all of them repeat together.
     """
     explained = {id(quantity): tolerance for quantity in quantities}
     was_repeated = False
@@ -77,6 +85,11 @@ def judge(
     def unexplained() -> list[Quantity]:
         return [quantity for quantity in quantities if not quantity.distance <= explained[id(quantity)]]
 
+    for repeat in again if anyone(is_suspect or bool(unexplained())) else ():
+        other = repeat()
+        changed = [] if other is None else [each for each in quantities if _changes(each, other, tolerance)]
+        if anyone(bool(changed)):
+            return Verdict(quantities=quantities, unrepeatable=changed[0] if changed else None)
     for repeat in repetitions:
         if not anyone(bool(unexplained())):
             break
@@ -88,3 +101,8 @@ def judge(
                 explained[id(quantity)] = max(explained[id(quantity)], allowed)
     mismatches = [Mismatch(quantity=each, explained=explained[id(each)]) for each in unexplained()]
     return Verdict(quantities=quantities, mismatches=mismatches, was_repeated=was_repeated)
+
+
+def _changes(quantity: Quantity, other: Outcome, tolerance: float) -> bool:
+    """Whether an output differs when eager PyTorch computes it again."""
+    return quantity.kind == "output" and not quantity.distance_of(other) <= tolerance

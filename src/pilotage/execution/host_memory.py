@@ -17,8 +17,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt: the free memory that a process may keep, and the size that is taken from the system."""
 
 _KEPT = 2**31 - 1
-_LARGE = 256 << 20
-"""Single tensors beyond this size are still returned to the system."""
+_LARGE = 32 << 20
+"""Single tensors beyond this size are still returned to the system. In the heap they would leave gaps that nothing fits;
+glibc's own adaptation ends at this size too."""
 
 
 @cache

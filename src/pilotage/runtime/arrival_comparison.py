@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pilotage.arrival.comparison import quantities, tolerance
 from pilotage.arrival.first_difference import ModuleOutputs, first_difference, labelled, outputs_in_program
+from pilotage.arrival.foreign_random import ForeignRandomNumbers
 from pilotage.arrival.limits import Limits, TooExpensive
 from pilotage.arrival.module_copy import CopyError, Skeleton
 from pilotage.arrival.obstacles import left_out
@@ -46,16 +47,20 @@ if TYPE_CHECKING:
 _ATTEMPTS = 3
 """How often eager PyTorch runs again with other rounding, beside float64."""
 
+_CONTINUE = "To continue anyway, set on_mismatch='warn', or check='off' (PILOTAGE_CHECK=off)."
 _REMEDY = (
     "The weights are those of before the call. Try tier='graph' (PILOTAGE_TIER=graph) to leave out compiled code, and "
     "tier='eager' to leave out the capture; look for time, Python state or random numbers in forward that change from "
-    "run to run. To continue anyway, set on_mismatch='warn', or check='off' (PILOTAGE_CHECK=off)."
+    f"run to run. {_CONTINUE}"
 )
 
 
 @dataclass(kw_only=True)
 class Comparison:
-    """A call that is about to be compared."""
+    """A call that is about to be compared.
+
+    Large because it holds where the call begins, to run it twice.
+    """
 
     check: ArrivalCheck
     session: Session
@@ -71,6 +76,9 @@ class Comparison:
 
     inputs: Sequence[Tensor]
     """What these steps read."""
+
+    foreign: ForeignRandomNumbers = field(default_factory=ForeignRandomNumbers)
+    """Where the comparison found Python's and numpy's random numbers."""
 
     @classmethod
     def begin(
@@ -119,7 +127,11 @@ class Comparison:
         with PROCESS_WIDE if shares_generator else INTERRUPTS:
             # If it is interrupted before the program runs, no update of this call is done.
             self.session.attached.updates_of_call = 0
-            outputs = self._run()
+            self.foreign = ForeignRandomNumbers()
+            try:
+                outputs = self._run()
+            finally:
+                self.foreign.restore()
             self.check.count_call()
         return outputs
 
@@ -200,6 +212,10 @@ class Comparison:
         with PROCESS_WIDE, silence():
             return reference.run(self.start, batches, limits, precision)
 
+    def _again(self) -> Iterator[Callable[[], Outcome | None]]:
+        """Eager PyTorch once more, without any change; several times if a choice by chance may come out the same."""
+        yield from [partial(self._repeated, None)] * (_ATTEMPTS if self.foreign.were_drawn else 1)
+
     def _repetitions(self) -> Iterator[Callable[[], Outcome | None]]:
         """Eager PyTorch with other rounding."""
         yield self._in_float64
@@ -240,7 +256,20 @@ class Comparison:
             found.parameters = {}
         names = list(tensor_paths(self.session.outputs, "output"))
         compared = list(quantities(found, expected, self.start, names))
-        verdict = judge(compared, tolerance(self._dtypes()), self._repetitions(), self._anyone)
+        verdict = judge(
+            compared,
+            tolerance(self._dtypes()),
+            self._repetitions(),
+            self._anyone,
+            self._again(),
+            is_suspect=self.foreign.were_drawn,
+        )
+        is_chance = verdict.unrepeatable is not None and self.foreign.were_drawn
+        if self._anyone(is_chance):
+            # Capturing has warned of it.
+            summary = "Not compared with eager PyTorch: forward depends on random numbers of Python or numpy."
+            self.check.compilation.tell(Checked(summary=summary, agrees=None))
+            return
         disagrees = self._anyone(not verdict.agrees)
         if not disagrees:
             rounding = " Other rounding in eager PyTorch makes differences as large." if verdict.was_repeated else ""
@@ -258,6 +287,13 @@ class Comparison:
         raise MismatchError(message)
 
     def _explained(self, verdict: Verdict) -> str:
+        if verdict.unrepeatable is not None:
+            return (
+                f"forward does not repeat itself: from the same inputs, weights and random numbers of torch, eager "
+                f"PyTorch has computed another {verdict.unrepeatable} the second time. A program repeats what its "
+                f"capture has found. Draw random numbers with torch, not with random or numpy, and pass forward what "
+                f"else changes (times, counters). {_CONTINUE}"
+            )
         if verdict.agrees:
             return f"Another process found that its program differs from eager PyTorch. {_REMEDY}"
         first, *others = verdict.mismatches

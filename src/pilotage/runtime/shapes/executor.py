@@ -37,7 +37,8 @@ class _Kept:
 
     session: Session
     execution: Execution
-    arrival: ArrivalCheck | None
+    arrival: ArrivalCheck | None = None
+    """Its pending comparison with eager PyTorch, while a program for another shape is in use."""
 
     def is_for(self, call: BoundCall, batching: Batching) -> bool:
         """Whether the program takes a call that is divided like this."""
@@ -149,7 +150,7 @@ class ShapedExecutor(Executor):
     def _start(self, session: Session) -> None:
         super()._start(session)
         self._first = self._first or tuple(session.program.inputs)
-        self._programs.append(_Kept(session, self.execution, self._arrival))
+        self._programs.append(_Kept(session, self.execution))
         self._once_trained.update(session.captured.layout.trained)
 
     @property
