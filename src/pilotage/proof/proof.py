@@ -13,6 +13,7 @@ from pilotage.proof.comparison import Comparison, Verdict, compare, noise_of, re
 from pilotage.proof.explanations import Alignment, alignment_of, explanations_of
 from pilotage.proof.findings.finding import Finding
 from pilotage.proof.findings.rules import findings_of
+from pilotage.proof.process_tree import ended_by_signals
 from pilotage.proof.running import WatchedRun, run_watched
 from pilotage.proof.steps import steps_of
 from pilotage.proof.tolerance import Tolerance
@@ -53,16 +54,23 @@ class Proof:
     @property
     def is_same(self) -> bool:
         """Whether nothing is left to explain."""
-        return not self.findings and (self.comparison is None or self.comparison.verdict is Verdict.SAME)
+        is_found = self.findings or self.failures
+        return not is_found and (self.comparison is None or self.comparison.verdict is Verdict.SAME)
+
+    @property
+    def failures(self) -> list[str]:
+        """How the scripts failed after the last compared step, one line for each that did."""
+        return [run.failure for run in (self.before, self.after) if run is not None and run.failure is not None]
 
 
 def prove(request: Request, tell: Callable[[str], None] = lambda text: None) -> Proof:
-    """Run the scripts, and compare what they did."""
-    folder = Path(tempfile.mkdtemp(prefix="pilotage-proof-"))
-    try:
-        return _Proving(request, folder, tell).proof()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Run the scripts, and compare what they did; on SIGTERM and SIGHUP, their processes are ended first."""
+    with ended_by_signals():
+        folder = Path(tempfile.mkdtemp(prefix="pilotage-proof-"))
+        try:
+            return _Proving(request, folder, tell).proof()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Proving:

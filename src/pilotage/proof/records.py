@@ -17,6 +17,9 @@ Fields = Mapping[str, Any]
 LOAD_FIELDS = ("loader", "epoch", "samples", "indices", "content")
 """What is written about a batch, in this order."""
 
+_LONGEST_ERROR = 300
+"""An error with more characters is shown by its beginning and its end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -98,6 +101,21 @@ class ProcessRecord:
     def reached_its_end(self) -> bool:
         """Whether the script went on to its own end."""
         return self.end is not None and self.end["how"] == "finished"
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the script was ended because it went on to train."""
+        return self.end is not None and self.end["how"] == "stopped"
+
+    @property
+    def error(self) -> str | None:
+        """The error with which the script ended, in one line; None if it ended without."""
+        if self.end is None or self.end["how"] != "failed":
+            return None
+        text = " ".join(str(self.end.get("error")).split())
+        return (
+            text if len(text) <= _LONGEST_ERROR else f"{text[: _LONGEST_ERROR // 2]} … {text[-_LONGEST_ERROR // 2 :]}"
+        )
 
     def named(self, event: str) -> Iterator[Fields]:
         """The events of one kind."""

@@ -76,6 +76,7 @@ def _run(run: WatchedRun) -> dict[str, Any]:
         "status": run.status,
         "seconds": round(run.seconds, 3),
         "seen_to_its_end": run.is_complete,
+        "error": run.failure,
         "processes": run.record.processes,
         "computed_in": computed_types(run.record.first),
         "updates": [

@@ -8,13 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pilotage.proof.injection
 from pilotage.errors import ProofError
 from pilotage.options import environment
-from pilotage.proof.process_tree import end_all
+from pilotage.proof.process_tree import ProcessTree
 from pilotage.proof.records import RunRecord, read_run
 from pilotage.proof.watching.settings import WatchSettings
 
@@ -37,6 +37,8 @@ class WatchedRun:
     record: RunRecord
     status: int
     seconds: float
+    failure: str | None = None
+    """How it failed after the last compared step, in one line; None if it did not."""
 
     @property
     def is_complete(self) -> bool:
@@ -60,12 +62,17 @@ def run_watched(name: str, command: Sequence[str], settings: WatchSettings, *, t
         seconds=time.monotonic() - began,
     )
     _require_training(run, folder, timed_out=status is None, timeout=timeout)
-    return run
+    return replace(run, failure=_failure(run, folder, timed_out=status is None, timeout=timeout))
 
 
 def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: Path, timeout: float) -> int | None:
     """The exit status of the command; None if it ran out of time."""
-    with (folder / "stdout").open("wb") as output, (folder / "stderr").open("wb") as errors:
+    process: subprocess.Popen[bytes] | None = None
+    with (
+        (folder / "stdout").open("wb") as output,
+        (folder / "stderr").open("wb") as errors,
+        ProcessTree(settings.folder) as tree,
+    ):
         try:
             process = subprocess.Popen(
                 list(command),
@@ -75,15 +82,16 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
                 start_new_session=True,
                 env=watched_environment(settings),
             )
+            return process.wait(timeout)
         except OSError as error:
             raise ProofError(f"{name} cannot be started: {error.strerror}: {command[0]}") from None
-        try:
-            return process.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
         finally:
-            end_all(settings.folder, grace=1.0 if process.poll() is not None else 5.0)
-            process.wait()
+            # Also if a signal came before the process was known here.
+            tree.end(grace=1.0 if process is not None and process.poll() is not None else 5.0)
+            if process is not None:
+                process.wait()
 
 
 def watched_environment(settings: WatchSettings) -> dict[str, str]:
@@ -104,8 +112,7 @@ def watched_environment(settings: WatchSettings) -> dict[str, str]:
 def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout: float) -> None:
     """Raise if a run cannot be judged."""
     steps, wanted = run.record.steps, run.settings.steps
-    last = _last_line(folder / "stderr")
-    said = f" Last line of stderr: {last}" if last else ""
+    said = _said(folder)
     if steps >= wanted:
         return
     if timed_out:
@@ -113,8 +120,7 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
             f"{run.name} was stopped after {timeout:.0f} s (--timeout), with {steps} of {wanted} updates.{said}"
         )
     if run.status:
-        how = f"signal {-run.status}" if run.status < 0 else f"exit status {run.status}"
-        raise ProofError(f"{run.name} failed with {how} after {steps} of {wanted} updates.{said}")
+        raise ProofError(f"{run.name} failed with {_how(run.status)} after {steps} of {wanted} updates.{said}")
     if not run.record.trained and not run.record.others:
         raise ProofError(
             f"{run.name} ended, and no process of it was watched: it imported no torch, or its Python ignores "
@@ -122,6 +128,33 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
         )
     if not run.record.trained:
         raise ProofError(f"{run.name} ended without a backward pass, an optimizer's step or a training program.")
+
+
+def _failure(run: WatchedRun, folder: Path, *, timed_out: bool, timeout: float) -> str | None:
+    """How a run that can be judged failed after its last compared step; None if it went on well.
+
+    A script that goes on to train is ended on purpose, whatever the status is that this gives its command.
+    """
+    if any(each.was_stopped for each in run.record.trained):
+        return None
+    if timed_out:
+        return f"{run.name} was stopped after {timeout:.0f} s (--timeout), after the last compared step.{_said(folder)}"
+    error = next((each.error for each in run.record.trained if each.error is not None), None)
+    if run.status == 0 and error is None:
+        return None
+    how = f" with {_how(run.status)}" if run.status else ""
+    said = f" {error}" if error is not None else _said(folder)
+    return f"{run.name} failed{how} after the last compared step.{said}"
+
+
+def _how(status: int) -> str:
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _said(folder: Path) -> str:
+    """What a command said last, to be added to a message."""
+    last = _last_line(folder / "stderr")
+    return f" Last line of stderr: {last}" if last else ""
 
 
 _ERROR = re.compile(r"(?:^|\s)[\w.]*(?:Error|Exception|Interrupt)\b")

@@ -70,9 +70,15 @@ def _described(run: WatchedRun) -> str:
         max(types, key=lambda name: types[name]) if types else "",
         f"{record.processes} processes" if record.processes > 1 else "",
         f"{run.seconds:.0f} s",
-        "" if run.is_complete else "not seen to its end",
+        _ending(run),
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _ending(run: WatchedRun) -> str:
+    if run.failure is not None:
+        return "failed after the last compared step"
+    return "" if run.is_complete else "not seen to its end"
 
 
 def _devices(record: RunRecord) -> str:
@@ -84,10 +90,13 @@ def _verdict(proof: Proof, width: int) -> Iterator[Line]:
     comparison = proof.comparison
     if comparison is None:
         count = len(proof.findings)
-        yield (f"{pluralized(count, 'finding')}." if count else "No findings."), "bad" if count else "good"
-        return
-    style = "good" if comparison.verdict is Verdict.SAME else "bad"
-    yield from _wrapped(f"{comparison.sentence.capitalize()}{_detail(comparison)}", width, "", style)
+        text, is_good = f"{pluralized(count, 'finding') if count else 'no findings'}.", not count
+    else:
+        text, is_good = f"{comparison.sentence}{_detail(comparison)}", comparison.verdict is Verdict.SAME
+    if proof.failures:
+        yield from _wrapped(f"Up to the failure: {text}", width, "", "plain" if is_good else "bad")
+    else:
+        yield from _wrapped(f"{text[:1].upper()}{text[1:]}", width, "", "good" if is_good else "bad")
 
 
 def _detail(comparison: Comparison) -> str:

@@ -1,10 +1,11 @@
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from pilotage.proof.process_tree import end_all, processes_with
+from pilotage.proof.process_tree import EndedBySignal, ProcessTree, ended_by_signals, processes_with
 
 STUBBORN = (
     "import os, signal, sys, time\n"
@@ -41,10 +42,97 @@ def test_processes_are_found_by_their_mark_in_any_session(stubborn):
 
 def test_processes_that_ignore_a_polite_signal_are_killed(stubborn, ends):
     mark, numbers = stubborn
-    assert end_all(mark, grace=0.2) == 2
+    assert ProcessTree(mark).end(grace=0.2) == 2
     assert processes_with(mark) == set()
     assert all(ends(number) for number in numbers - {min(numbers)})
 
 
 def test_nothing_with_the_mark_is_nothing_to_end(tmp_path):
-    assert end_all(str(tmp_path / "nobody")) == 0
+    with ProcessTree(str(tmp_path / "nobody")) as tree:
+        assert tree.end() == 0
+
+
+DAEMON = (
+    "import os, subprocess\n"
+    "clean = dict(PATH=os.environ['PATH'])\n"
+    "for session in (False, True):\n"
+    "    sleeping = subprocess.Popen(['sleep', '60'], env=clean, stdout=2, start_new_session=session)\n"
+    "    print(sleeping.pid, flush=True)\n"
+    "os._exit(0)\n"
+)
+"""Leaves a process in its session and one in another, neither with its environment."""
+
+
+def numbers_from(script):
+    """What a script prints; it has ended then."""
+    command = [sys.executable, "-c", script]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    ran = subprocess.run(command, check=True, **options)
+    return {int(each) for each in ran.stdout.split()}
+
+
+def test_processes_with_another_environment_are_found_without_their_parent(tmp_path, ends):
+    with ProcessTree(str(tmp_path / "mark")) as tree:
+        numbers = numbers_from(DAEMON)
+        assert tree.living() == numbers
+        assert tree.end(grace=5.0) == 2
+    assert all(ends(number) for number in numbers)
+
+
+def test_processes_of_others_go_on(tmp_path):
+    earlier = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    with earlier, ProcessTree(str(tmp_path / "mark")) as tree:
+        with subprocess.Popen(["sleep", "60"]) as ours:
+            assert tree.end() == 0
+            assert (earlier.poll(), ours.poll()) == (None, None)
+            ours.kill()
+        earlier.kill()
+
+
+def test_the_parent_of_orphans_is_the_one_that_it_was(tmp_path):
+    def parent_of_an_orphan():
+        (number,) = numbers_from("import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=2).pid)")
+        with open(f"/proc/{number}/stat") as file:
+            parent = int(file.read().rpartition(")")[2].split()[1])
+        os.kill(number, signal.SIGKILL)
+        return parent
+
+    before = parent_of_an_orphan()
+    with ProcessTree(str(tmp_path / "mark")):
+        assert parent_of_an_orphan() == os.getpid()
+    assert parent_of_an_orphan() == before
+
+
+@pytest.fixture
+def default_handlers():
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_leaves_time_to_clean_up(default_handlers, number, status):
+    cleaned = []
+
+    @ended_by_signals()
+    def work():
+        try:
+            signal.raise_signal(number)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            cleaned.append(True)
+
+    with pytest.raises(EndedBySignal) as caught:
+        work()
+    assert (caught.value.status, caught.value.code, caught.value.name) == (status, status, number.name)
+    assert cleaned
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_ignored(default_handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with ended_by_signals():
+        signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN

@@ -2,8 +2,10 @@
 
 import json
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,51 @@ def test_a_sound_port_is_the_same_and_raises_no_alarm(case, tmp_path, environmen
     result, status = prove(case, tmp_path, environment)
     assert result["findings"] == []
     assert (result["verdict"], status) == ("same", 0), result["comparison"]
+
+
+TRAINING = (
+    "import torch\n"
+    "weight = torch.nn.Parameter(torch.ones(3))\n"
+    "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+    "for _ in range(6):\n"
+    "    optimizer.zero_grad()\n"
+    "    weight.square().sum().backward()\n"
+    "    optimizer.step()\n"
+)
+SAVING, FAILING = "torch.save(weight, 'weight.pt')\n", "raise OSError('disk full')\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_audit", [False, True])
+def test_a_script_that_crashes_after_the_compared_steps_is_status_2(script, tmp_path, is_audit):
+    before, after = script(TRAINING + SAVING, "before.py"), script(TRAINING + FAILING, "after.py")
+    scripts = [after] if is_audit else [before, after]
+    command = [sys.executable, "-m", "pilotage", "prove", *map(str, scripts), "--steps", "6", "--picture", "off"]
+    ran = subprocess.run([*command, "--json", "result.json"], cwd=tmp_path, capture_output=True, text=True)
+    failure = "AFTER failed with exit status 1 after the last compared step. OSError: disk full"
+    assert (ran.stderr, ran.returncode) == (f"pilotage prove: {failure}\n", 2)
+    assert ("Up to the failure: no findings." if is_audit else "Up to the failure: same over 6 updates") in ran.stdout
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["verdict"] == (None if is_audit else "same")
+    assert result["runs"]["AFTER"]["error"] == failure
+    assert not result["is_same"]
+    assert is_audit or result["runs"]["BEFORE"]["error"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_watched_script_too(script, tmp_path, ends, number):
+    path = script(
+        "import os, time\nopen('new', 'w').write(str(os.getpid()))\nos.rename('new', 'running')\ntime.sleep(120)\n"
+    )
+    command = [sys.executable, "-m", "pilotage", "prove", str(path)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        running = tmp_path / "running"
+        while not running.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        output, errors = process.communicate()
+    assert (output, errors) == ("", f"pilotage prove: ended by {number.name}\n")
+    assert process.returncode == 128 + number
+    assert ends(int(running.read_text()))

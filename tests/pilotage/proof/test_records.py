@@ -58,3 +58,20 @@ def test_an_update_has_its_own_fields_and_those_of_its_neighbours(tmp_path):
 def test_the_last_summary_counts(tmp_path):
     write(tmp_path, "1", line("process", rank=0), line("summary", updates=1), line("summary", updates=2))
     assert read_run(tmp_path).others[0].summary["updates"] == 2
+
+
+def test_a_long_error_is_one_line_with_its_beginning_and_its_end(tmp_path):
+    error = f"RuntimeError: Caught\n{'x' * 500}\nValueError: the last one"
+    write(tmp_path, "1", line("process", rank=0), line("end", how="failed", error=error))
+    (process,) = read_run(tmp_path).others
+    assert process.error.startswith("RuntimeError: Caught xxx")
+    assert process.error.endswith("xxx ValueError: the last one")
+    assert len(process.error) < 310
+
+
+def test_scripts_that_are_stopped_or_finish_have_no_error(tmp_path):
+    for number, how in enumerate(("stopped", "finished")):
+        write(tmp_path, how, line("process", rank=number), line("end", how=how, error=None))
+    found = read_run(tmp_path).others
+    assert [each.error for each in found] == [None, None]
+    assert sorted(each.was_stopped for each in found) == [False, True]

@@ -75,9 +75,61 @@ def test_an_endless_script_is_ended_after_the_last_update(watched, script):
     assert run.record.steps == 12
     assert run.record.first.end["how"] == "stopped"
     assert not run.is_complete
+    assert run.failure is None
     first, second = (run.record.first.updates[number].losses[0] for number in (0, 1))
     assert second == pytest.approx(first * 0.64)
     assert sorted(run.record.first.weights) == [*range(11), 12]
+
+
+TRAINING = (
+    "import torch\n"
+    "weight = torch.nn.Parameter(torch.ones(3))\n"
+    "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+    "for _ in range(6):\n"
+    "    optimizer.zero_grad()\n"
+    "    weight.square().sum().backward()\n"
+    "    optimizer.step()\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "failure"),
+    [
+        ("raise OSError('disk\\nfull')", "failed with exit status 1 after the last compared step. OSError: disk full"),
+        (
+            "raise SystemExit('no space')",
+            "failed with exit status 1 after the last compared step. Last line of stderr: no space",
+        ),
+        ("import os; os.abort()", "failed with signal 6 after the last compared step."),
+        ("import time; time.sleep(60)", "was stopped after 20 s (--timeout), after the last compared step."),
+        ("", None),
+    ],
+)
+def test_a_script_that_fails_after_its_last_compared_step_says_so_in_one_line(watched, script, ending, failure):
+    path = script(f"{TRAINING}{ending}\n")
+    run = watched(path, steps=6, timeout=20.0 if "sleep" in ending else 120.0)
+    assert run.record.steps == 6
+    assert run.failure == (None if failure is None else f"AFTER {failure}")
+    assert run.is_complete is (failure is None)
+
+
+@pytest.mark.slow
+def test_a_training_process_that_fails_is_named_though_its_command_does_not_fail(watched, script):
+    path = script(f"{TRAINING}raise OSError('disk full')\n", "training.py")
+    run = watched(script(f"import subprocess, sys\nsubprocess.run([sys.executable, {str(path)!r}])\n"), steps=6)
+    assert (run.status, run.failure) == (0, "AFTER failed after the last compared step. OSError: disk full")
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_know_its_environment_is_ended(watched, script, tmp_path, ends):
+    path = script(
+        "import subprocess\n"
+        "child = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'})\n"
+        f"open('child', 'w').write(str(child.pid))\n{TRAINING}"
+    )
+    assert watched(path, steps=6).failure is None
+    assert ends(int((tmp_path / "child").read_text()))
 
 
 def test_a_command_that_does_not_exist_is_one_line(tmp_path):

@@ -24,8 +24,9 @@ _STYLES = {"good": "bold green", "bad": "bold red", "strong": "bold", "faint": "
 
 
 def run(arguments: Namespace) -> int:
-    """Run the command; 0: the same and no findings, 1: diverged or findings, 2: it could not be run."""
+    """Run the command; 0: the same, no findings, 1: diverged or findings, 2: not run, or a script failed."""
     from pilotage.proof.picture import draw, require_matplotlib
+    from pilotage.proof.process_tree import EndedBySignal
     from pilotage.proof.proof import prove
     from pilotage.proof.result_file import write_result
 
@@ -47,6 +48,14 @@ def run(arguments: Namespace) -> int:
     except (PilotageError, OSError) as error:
         _clear()
         print(f"pilotage prove: {error}", file=sys.stderr)
+        return NOT_RUN
+    except EndedBySignal as end:
+        _clear()
+        print(f"pilotage prove: ended by {end.name}", file=sys.stderr)
+        return end.status
+    for failure in proof.failures:
+        print(f"pilotage prove: {failure}", file=sys.stderr)
+    if proof.failures:
         return NOT_RUN
     return SAME if proof.is_same else DIFFERENT
 
