@@ -66,7 +66,7 @@ def explanations_of(
     factor = _batch_factor(before, after)
     if factor is None and comparison.verdict is Verdict.NOT_COMPARABLE and _sizes_differ(before, after):
         found.append("The batch of one is not a multiple of the other's: change the batch size of one of the scripts.")
-    elif factor not in (None, 1) and alignment is None:
+    elif factor not in (None, 1) and alignment is None and _options_enlarge(after):
         found.append(
             f"AFTER's options make each update {factor} times as large. With --align the original does the same."
         )
@@ -82,10 +82,32 @@ def explanations_of(
             f"A call of AFTER makes {program['device_iterations']} updates; losses are those of each update, even if "
             "the script sees fewer."
         )
+    if (schedule := _later_schedule(before, after)) is not None:
+        found.append(
+            f"BEFORE's {schedule} changes the rate after the compared updates, and AFTER has no schedule: compare more "
+            "of them (--steps)."
+        )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):
             found.append(f"{name} ended by itself after {run.steps} updates.")
     return found
+
+
+def _options_enlarge(after: RunRecord) -> bool:
+    """Whether options of a program, or several processes, make updates larger; a script may lose steps instead."""
+    program = next(after.first.named("program"), None)
+    options = ("gradient_accumulation", "replicas", "instances")
+    return after.processes > 1 or (program is not None and any(program[each] > 1 for each in options))
+
+
+def _later_schedule(before: RunRecord, after: RunRecord) -> str | None:
+    """A schedule of the original that changes the rate only later, if the port has none."""
+    if any(each.summary.get("schedules") for each in after.trained):
+        return None
+    compared = before.first.updates[: min(before.steps, after.steps)]
+    if len({tuple(each.rates) for each in compared}) > 1:
+        return None
+    return next((each["kind"] for each in before.first.summary.get("schedules", ()) if each["changed"]), None)
 
 
 def _sizes_differ(before: RunRecord, after: RunRecord) -> bool:

@@ -9,6 +9,8 @@ scripts that do not end well. They are run in an empty folder, because they save
   schedule or a loader, of the step (`optimizer.step()`, or the call of the program) for `host-fallback` and
   `no-gradient-exchange`, of `torch.save` for `weights-not-saved`, and of the operation, cast or `.eval()` otherwise.
 - A wrapper that was made and then lost is `wrapper-lost` and not also `host-fallback`.
+- A program that is left for the plain module is `wrapper-lost` at the step of that; a schedule that only the original
+  has is `schedule-not-applied` where the port makes its optimizer.
 - `# prove: ARGUMENTS` at the head of a script gives more arguments for `pilotage prove`, in which {before} and {after}
   stand for the paths of the scripts.
 - `# ending: WORD` says how a script of `endings` ends.

@@ -98,11 +98,26 @@ def larger(number):
 
 
 def test_a_larger_batch_is_explained_and_can_be_aligned(process, run_of, proof_of):
-    after = process(each=larger)
+    program = {"event": "program", "reduction": "mean", "gradient_accumulation": 3, "replicas": 1, "instances": 1}
+    program |= {"device_iterations": 1, "draws_random_numbers": False, "computed_in": {"float32": 6}}
+    after = process(each=larger, events=(program,))
     assert alignment_of(run_of(process()), run_of(after)) == Alignment(3, 1.0)
     assert alignment_of(run_of(process()), run_of(process())) is None
     shown = text_of(proof_of(process(), after)).replace("\n", " ")
     assert "AFTER's options make each update 3 times as large. With --align the original does the same." in shown
+
+
+def test_a_larger_batch_is_not_explained_by_options_that_no_program_has(process, proof_of):
+    """A script may lose the steps of its optimizer."""
+    assert "options" not in text_of(proof_of(process(), process(each=larger)))
+
+
+def test_a_schedule_that_acts_after_the_compared_updates_is_named_if_the_port_has_none(process, proof_of):
+    schedule = {"number": 0, "kind": "StepLR", "line": "train.py:6", "steps": 3, "optimizer": 0, "changed": 2}
+    schedules = {"schedules": [schedule | {"ignored": 0, "example": []}]}
+    before = process(summary=schedules)
+    assert "BEFORE's StepLR changes the rate after the compared updates" in text_of(proof_of(before, process()))
+    assert "StepLR" not in text_of(proof_of(before, process(summary=schedules)))
 
 
 def test_summed_gradients_are_explained_and_can_be_aligned(process, run_of):

@@ -39,8 +39,12 @@ def prove_port(report: Report, arguments: Namespace) -> bool:
         )
         proof = prove(request)
         show(proof)
+        for failure in proof.failures:
+            print(f"pilotage port: {failure}", file=sys.stderr)
         others = [each for each in proof.findings if each.name not in _NOT_OF_THE_PORT]
-        return not others and proof.comparison is not None and proof.comparison.verdict is Verdict.SAME
+        if others or proof.failures:
+            return False
+        return proof.comparison is not None and proof.comparison.verdict is Verdict.SAME
 
 
 def _entry(report: Report, given: Path | None) -> Path:

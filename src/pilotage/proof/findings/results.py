@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from pilotage.proof.findings.finding import Finding
-from pilotage.proof.records import ProcessRecord, RunRecord
+from pilotage.proof.records import Fields, ProcessRecord, RunRecord
 from pilotage.proof.weights import distance
 
 __all__ = ["computed_types", "no_gradient_exchange", "precision_not_as_asked", "weights_not_saved"]
 
 _NARROW = ("float16", "bfloat16")
+_TRAINED = ("present", "trained")
 
 
 def no_gradient_exchange(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
@@ -72,16 +73,33 @@ def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterat
             )
     if before is None:
         return
+    wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
+    trains = wrapper or process.updates[0].line
     for kind in sorted(narrow - original):
         line = next((each["line"] for each in asked if each["type"] == kind), None)
-        wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
         yield Finding(
             name="precision-not-as-asked",
-            where=line or wrapper or process.updates[0].line,
+            where=line or trains,
             message=f"The products of a step are computed in {kind}{' from here on' if line else ''}, and those of the "
             "original are not.",
             remedy=f"Compute in the original's type, or prove against an original that asks for {kind} too.",
         )
+    lost = _asked_and_used(before.first) if not narrow and not asked else None
+    if lost is not None:
+        yield Finding(
+            name="precision-not-as-asked",
+            where=trains,
+            message=f"The original asks for {lost}, and most of its products are computed in it; those of a step of "
+            f"this script are computed in {', '.join(sorted(computed))}.",
+            remedy=f"Ask for {lost} here too, or prove against an original that computes as this script does.",
+        )
+
+
+def _asked_and_used(process: ProcessRecord) -> str | None:
+    """The narrow type that a script asks for, if it computes most of its products in it."""
+    computed = computed_types(process)
+    asked = [each["type"] for each in process.named("asked") if _asks(each)]
+    return next((kind for kind in asked if 2 * computed.get(kind, 0) > sum(computed.values())), None)
 
 
 def computed_types(process: ProcessRecord) -> dict[str, int]:
@@ -104,10 +122,9 @@ def _ignores_too(before: RunRecord, event: Any) -> bool:
 
 def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
     """What is saved at the end does not hold the trained weights."""
-    saved = [event for process in after.trained for event in process.named("saved") if event["holds"] is not None]
-    good = {event["line"] for event in saved if event["holds"] in ("present", "trained")}
-    late = [event for event in saved if event["after"] and (event["line"] not in good or event.get("replaced"))]
-    for event in late:
+    saved = _saved(after)
+    found = list(_not_usual(_late(after), before))
+    for event in found:
         what = "the weights from before training" if event["holds"] == "initial" else "weights that were not trained"
         when = "What is saved here was replaced, and" if event.get("replaced") else "What is saved here"
         yield Finding(
@@ -116,26 +133,68 @@ def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
             message=f"{when} holds {what}.",
             remedy="Save the state of the module that was trained, taken after training.",
         )
-    is_whole = all(process.reached_its_end for process in after.trained)
-    if good or late or not is_whole:
+    if _saves(after) or found or not _is_whole(after) or (before is not None and _saves_others(before)):
         return
-    for event in saved:
+    early = [event for event in saved if not event["after"]]
+    for event in early:
         yield Finding(
             name="weights-not-saved",
             where=event["line"],
             message="Weights are saved before training, and not after it.",
             remedy="Save the state of the module after training.",
         )
-    if not saved and before is not None and _saves(before):
+    if not early and before is not None and _saves(before):
         process = after.first
         wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
+        what = "others" if saved else "nothing"
         yield Finding(
             name="weights-not-saved",
             where=wrapper or process.updates[-1].line,
-            message="The original saves the trained weights, and this script saves nothing.",
+            message=f"The original saves the trained weights, and this script saves {what}.",
             remedy="Save the state of the module after training.",
         )
 
 
+def _saved(run: RunRecord) -> list[Fields]:
+    """Where weights are saved."""
+    return [event for process in run.trained for event in process.named("saved") if event["holds"] is not None]
+
+
+def _late(run: RunRecord) -> list[Fields]:
+    """What is saved after the first update by a line that never saves what was trained; each line and file once."""
+    saved = _saved(run)
+    good = {event["line"] for event in saved if event["holds"] in _TRAINED}
+    late = [event for event in saved if event["after"] and (event["line"] not in good or event.get("replaced"))]
+    return list({(event["line"], event.get("file")): event for event in late}.values())
+
+
+def _not_usual(late: list[Fields], before: RunRecord | None) -> Iterator[Fields]:
+    """What the original does not save just so; a copy of a model may be kept as it was, or change slowly."""
+    usual = [] if before is None else _late(before)
+    files = set() if before is None else {event.get("file") for event in _saved(before)}
+    # A file of the original's name is compared with that file only, and comes first.
+    for event in sorted(late, key=lambda each: each.get("file") not in files):
+        alike = [each for each in usual if _are_alike(each, event)]
+        if event.get("file") in files:
+            alike = [each for each in alike if each.get("file") == event.get("file")]
+        if alike:
+            usual.remove(alike[0])
+        else:
+            yield event
+
+
+def _are_alike(left: Fields, right: Fields) -> bool:
+    return all(left.get(each) == right.get(each) for each in ("holds", "tensors", "replaced"))
+
+
 def _saves(run: RunRecord) -> bool:
-    return any(event["holds"] in ("present", "trained") for each in run.trained for event in each.named("saved"))
+    return any(event["holds"] in _TRAINED for event in _saved(run))
+
+
+def _saves_others(run: RunRecord) -> bool:
+    """Whether a script was seen to its end, and all that it saves are weights that were not trained."""
+    return _is_whole(run) and bool(_saved(run)) and not _saves(run)
+
+
+def _is_whole(run: RunRecord) -> bool:
+    return all(process.reached_its_end for process in run.trained)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from pilotage.monitoring.plurals import pluralized
 from pilotage.proof.findings.finding import Finding
+from pilotage.proof.findings.left_programs import updates_past_program
+from pilotage.proof.findings.missing_schedules import first_other_rate
 from pilotage.proof.records import ProcessRecord, RunRecord
 
 __all__ = [
@@ -24,8 +26,9 @@ def _eager_updates(process: ProcessRecord) -> int:
 
 
 def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
-    """A wrapper was made, or its making failed, and the plain module was trained instead."""
+    """A wrapper was made, or its making failed, and the plain module was trained instead, or from some update on."""
     for process in after.trained:
+        yield from _left_program(process, before)
         wrappers = process.summary.get("wrappers", ())
         eager = _eager_updates(process)
         if not eager or any(each["trains"] and each["calls"] for each in wrappers):
@@ -42,6 +45,22 @@ def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding
                 message=f"{each['kind']} {what}, and the plain module was trained, {pluralized(eager, 'update')}.",
                 remedy="Train by calling what the wrapper returns, and let an error of the wrapper end the script.",
             )
+
+
+def _left_program(process: ProcessRecord, before: RunRecord | None) -> Iterator[Finding]:
+    left = updates_past_program(process)
+    if left is None or (before is not None and any(map(updates_past_program, before.trained))):
+        return
+    last, eager = left
+    wrappers = process.summary.get("wrappers", ())
+    kind = next((each["kind"] for each in wrappers if each["number"] == last.fields.get("wrapper")), "A program")
+    yield Finding(
+        name="wrapper-lost",
+        where=eager[-1].line,
+        message=f"{kind} trained up to update {last.step}, and from update {eager[0].step} on the plain module was "
+        f"trained here, {pluralized(len(eager), 'update')}.",
+        remedy="Train by calling what the wrapper returns, in every step.",
+    )
 
 
 def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
@@ -100,7 +119,20 @@ def _idle(optimizer: dict[str, int]) -> bool:
 
 
 def schedule_not_applied(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
-    """A schedule of learning rates is never stepped, or what it gives is not applied."""
+    """A schedule of learning rates is missing or never stepped, or what it gives is not applied."""
+    other = None if before is None else first_other_rate(after, before)
+    if other is not None:
+        ours, theirs = other
+        optimizers = after.first.summary.get("optimizers", ())
+        made = next((each["line"] for each in optimizers if each["number"] == theirs.fields.get("optimizer")), None)
+        yield Finding(
+            name="schedule-not-applied",
+            where=made or theirs.line,
+            message="The original's rate changes, and that of this optimizer does not: in update "
+            f"{ours.step} the original applied {_rate(ours.rates)}, and this script {_rate(theirs.rates)}.",
+            remedy="Schedule the optimizer that trains as the original does; with PopTorch, call setOptimizer after "
+            "each step of the schedule.",
+        )
     for process in after.trained:
         for each in process.summary.get("schedules", ()):
             if each["ignored"]:

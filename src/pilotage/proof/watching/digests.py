@@ -51,9 +51,9 @@ def describe_weights(named: Iterable[tuple[str, Tensor]]) -> list[dict[str, Any]
 @torch.no_grad()
 def sketch_weights(tensors: Iterable[Tensor]) -> Tensor:
     """The sums of the buckets of all tensors; few operations, since each costs more than its arithmetic."""
-    kept = list(tensors)
+    kept = [torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor for tensor in tensors]
     if not kept:
-        return torch.empty(0, BUCKETS)
+        return torch.empty(0, BUCKETS, dtype=torch.float32)
     device = kept[0].device
     if any(tensor.dtype is not torch.float32 or tensor.device != device for tensor in kept):
         kept = [tensor.to(device, torch.float32) for tensor in kept]
@@ -98,7 +98,9 @@ class _Layout(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
-    drawn = torch.randint(0, 2, (_PERIOD,), generator=torch.Generator().manual_seed(20240229)) * 2.0 - 1.0
+    # A script may have chosen another type for new tensors.
+    generator = torch.Generator().manual_seed(20240229)
+    drawn = torch.randint(0, 2, (_PERIOD,), generator=generator, device="cpu").to(torch.float32) * 2.0 - 1.0
     periods = [None if count <= _PERIOD else _period(count) for count in counts]
     lengths = [count if period is None else period for count, period in zip(counts, periods, strict=True)]
     rows = [-(-length // BUCKETS) for length in lengths]
@@ -107,7 +109,7 @@ def _layout(counts: tuple[int, ...], device: torch.device) -> _Layout:
         periods=periods,
         signs=torch.cat([drawn[: each * BUCKETS] for each in rows]).to(device),
         rows=torch.tensor(rows, device=device),
-        padding=[torch.zeros(gap, device=device) if gap else None for gap in gaps],
+        padding=[torch.zeros(gap, dtype=torch.float32, device=device) if gap else None for gap in gaps],
     )
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from threading import get_ident, main_thread
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, Subset
 
+from pilotage.proof.watching.ahead import Places, places_of
 from pilotage.proof.watching.digests import content_digest, picked_elements, sample_digests, tensors_in
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
@@ -36,13 +38,21 @@ class Load:
     picked: Sequence[Tensor] = ()
     """Elements that are digested when the batch is written, together with those of other batches."""
     tensors: Sequence[Tensor] = ()
+    places: Places = ()
+    """Where the tensors lie, in the first updates."""
     is_skipped = False
+    is_taken = False
+    """Whether it went into a backward pass, where a script loads ahead."""
+    is_last = False
+    """Whether its epoch ends with it."""
 
     def __init__(self, loader: int, epoch: int, indices: list[int] | None, samples: int) -> None:
         self.loader = loader
         self.epoch = epoch
         self.indices = indices
         self.samples = samples
+        self.thread = get_ident()
+        """The thread that got it."""
 
     def pick(self) -> None:
         """Copy what is to be digested, since the script may change the tensors later."""
@@ -162,11 +172,19 @@ class LoaderWatch:
     def look_at(self, load: Load) -> None:
         """Look at the values of a batch before the script gets it."""
         watch = self._watch
+        if watch.updates < 2:
+            load.places = places_of(load.tensors)
         if watch.is_digested and load.indices is not None and not watch.is_stopping:
             load.pick()
         if self.split is not None and not self.split.is_over:
             self.split.at_batch(load.tensors)
         load.let_go()
+
+    def may_seed(self, *, is_first: bool) -> bool:
+        """Whether this thread trains; another one must not change random numbers while it does."""
+        if is_first or self.split is None:
+            return True
+        return get_ident() == (self.split.thread or main_thread().ident)
 
     @property
     def looks_at_splits(self) -> bool:
@@ -185,6 +203,8 @@ class _Batches:
         self._number = owner.number_of(loader)
         self._epoch = loader.__dict__["_proof_epochs"] = loader.__dict__.get("_proof_epochs", -1) + 1
         self._yielded = 0
+        self._count = _count(self._batches)
+        self._last: Load | None = None
         self._watch, self._seed = owner._watch, owner._watch.settings.seed
         self._began_late = self._watch.is_stopping
 
@@ -195,8 +215,14 @@ class _Batches:
         owner, watch = self._owner, self._watch
         if watch.is_stopping and not owner.may_yield(self._number, self._began_late, self._yielded):
             raise StopIteration
-        reseed(self._seed, watch.updates, -1 - self._yielded)
-        batch = next(self._batches)
+        seeds = owner.may_seed(is_first=not self._yielded)
+        if seeds:
+            reseed(self._seed, watch.updates, -1 - self._yielded)
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            self._end(seeds=seeds)
+            raise
         self._yielded += 1
         indices = self._queue.popleft() if self._queue else None
         if not watch.is_in_program:
@@ -207,16 +233,36 @@ class _Batches:
                 load.tensors = found = tensors_in(batch)
                 load.samples = load.samples or _size_of(found)
                 owner.look_at(load)
+            if self._yielded == self._count:
+                load.is_last = True
+            self._last = load
+            # Not `pending`: another thread may have made an update since then.
             if not watch.is_stopping:
-                pending.batches.append(load)
-            reseed(self._seed, watch.updates, pending.backwards)
+                watch.pending.batches.append(load)
+            if seeds:
+                reseed(self._seed, watch.updates, pending.backwards)
         return batch
+
+    def _end(self, *, seeds: bool) -> None:
+        """There are no more batches; one that was loaded ahead may still be trained on."""
+        if self._last is not None:
+            self._last.is_last = True
+        if seeds and not self._watch.is_in_program:
+            reseed(self._seed, self._watch.updates, self._watch.pending.backwards)
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batches, name)
+
+
+def _count(batches: Any) -> int | None:
+    """How many batches there will be, if that is known."""
+    try:
+        return len(batches)
+    except (TypeError, NotImplementedError, AttributeError, ValueError):
+        return None
 
 
 def _plain(indices: Any, dataset: Any) -> list[int] | None:

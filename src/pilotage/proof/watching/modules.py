@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -11,12 +12,15 @@ from torch import Tensor, nn
 from torch.autograd.graph import Node
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from pilotage.proof.watching.ahead import addresses_of
 from pilotage.proof.watching.digests import tensors_in
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.watch import Watch
 
 __all__ = ["ModeCheck", "ModuleWatch"]
+
+_OF_HOOKS = r"Using `torch.compile\(module\)` when there are global hooks"
 
 _NORMALISING = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPPING = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -74,6 +78,8 @@ class ModuleWatch:
         self._mode: ModeCheck | None = None
         self.rows: int | None = None
         """How many rows the outermost module was given, in the first updates."""
+        self.given: Collection[int] = ()
+        """Addresses of the tensors that it was given since the last backward pass, in the first updates."""
         self._returned: list[Tensor] = []
         """The losses that the outermost module has returned."""
         self._hooks: list[Any] = []
@@ -90,22 +96,31 @@ class ModuleWatch:
     # The outermost module of a forward pass
 
     def _look_for_outermost(self) -> None:
+        # torch warns of hooks that are not the script's own.
+        warnings.filterwarnings("ignore", _OF_HOOKS)
         self._hooks = [
             register_module_forward_pre_hook(self._forward_begins),
             register_module_forward_hook(self._forward_ends),
         ]
 
     def _forward_begins(self, module: nn.Module, arguments: Any) -> None:
+        # First of all, so that Dynamo traces nothing else of this.
+        if torch.compiler.is_compiling():
+            return
         if self._watch.is_in_program or not torch.is_grad_enabled() or self._outermost is not None:
             return
         if next(module.parameters(), None) is None:
             return
         self._outermost = weakref.ref(module)
         self._mode = ModeCheck(module)
-        first = next((each for each in tensors_in(arguments) if each.dim()), None)
+        tensors = tensors_in(arguments)
+        first = next((each for each in tensors if each.dim()), None)
         self.rows = None if first is None else first.shape[0]
+        self.given = addresses_of(tensors)
 
     def _forward_ends(self, module: nn.Module, arguments: Any, output: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
         if module is self.outermost and not self._watch.is_in_program:
             found = tensors_in(output)
             self._returned = [each for each in found if each.numel() == 1 and each.grad_fn is not None]
@@ -117,6 +132,7 @@ class ModuleWatch:
 
     def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
         """Note the mode of the module that was run; the hook on all modules goes once it is known."""
+        self.given = ()
         module = self.outermost
         if module is None:
             return

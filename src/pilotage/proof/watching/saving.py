@@ -46,13 +46,14 @@ class SaveWatch:
         def save(content: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._is_saving and not self._watch.is_in_program:
                 self._is_saving = True
+                target = args[0] if args else kwargs.get("f", kwargs.get("filename"))
                 try:
-                    line = self.note(content)
+                    line = self.note(content, target)
                     result = original(content, *args, **kwargs)
                 finally:
                     self._is_saving = False
                 if line is not None:
-                    self._remember(line, args[0] if args else kwargs.get("f", kwargs.get("filename")))
+                    self._remember(line, target)
                 return result
             return original(content, *args, **kwargs)
 
@@ -75,9 +76,9 @@ class SaveWatch:
                 continue  # Removed, or written in another format: not for us to judge.
             kinds = [kind for kind in map(self._kind_of, filter(None, _tables_in(content, _DEEPEST))) if kind]
             if kinds and not {"present", "trained"} & set(kinds):
-                self._watch.note("saved", line=line, holds=kinds[0], tensors=0, replaced=True)
+                self._watch.note("saved", line=line, holds=kinds[0], tensors=0, replaced=True, file=path.name)
 
-    def note(self, content: Any) -> str | None:
+    def note(self, content: Any, target: Any = None) -> str | None:
         """Record what kind of weights are saved here: the present ones, the initial ones or others."""
         line = users_line()
         if line is None:
@@ -85,7 +86,8 @@ class SaveWatch:
         tables = [table for table in _tables_in(content, _DEEPEST) if table]
         kinds = [kind for kind in map(self._kind_of, tables) if kind is not None]
         best = next((kind for kind in ("present", "trained", "initial", "other", "early") if kind in kinds), None)
-        self._watch.note("saved", line=line, holds=best, tensors=sum(map(len, tables)), replaced=False)
+        file = Path(target).name if isinstance(target, (str, os.PathLike)) else None
+        self._watch.note("saved", line=line, holds=best, tensors=sum(map(len, tables)), replaced=False, file=file)
         return line if best is not None else None
 
     def _kind_of(self, table: list[tuple[str, Tensor]]) -> str | None:

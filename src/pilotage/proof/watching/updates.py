@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from pilotage.proof.watching.ahead import LoadedAhead
 from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.modules import ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch, has_gradients, parameters_of
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
-from pilotage.proof.watching.watch import Pending, Watch
+from pilotage.proof.watching.watch import Watch
 
 __all__ = ["UpdateWatch"]
 
@@ -34,6 +35,7 @@ class UpdateWatch:
         self._optimizers = optimizers
         self._modules = modules
         self._split = split
+        self._ahead = LoadedAhead()
         self._is_backward = False
         self._scaled: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
         """The losses behind scaled ones, by the address of the scaled one."""
@@ -116,10 +118,7 @@ class UpdateWatch:
             pending.losses.append(loss.detach().clone())
         pending.backwards += 1
         if pending.batches:
-            pending.loader = pending.batches[-1].loader
-            if len(pending.batches) > pending.used + 1:
-                self._note_skipped(pending)
-            pending.used = len(pending.batches)
+            self._ahead.at_backward(pending, self._modules.given, self._modules.rows)
         if not self._split.is_over:
             self._split.at_backward(root, pending.facts, self._modules.outermost)
         if not self._modules.is_over:
@@ -127,13 +126,6 @@ class UpdateWatch:
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()
-
-    def _note_skipped(self, pending: Pending) -> None:
-        """Batches that were loaded since the last backward pass, and that a forward pass of one batch did not get."""
-        fresh = [each for each in pending.batches[pending.used :] if each.loader == pending.loader]
-        if len(fresh) > 1 and self._modules.rows == fresh[-1].samples:
-            for each in fresh[:-1]:
-                each.is_skipped = True
 
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def scale(scaler: Any, outputs: Any) -> Any:
@@ -192,7 +184,8 @@ class UpdateWatch:
 
     def _close(self, optimizer: int | None, rates: list[float], *, works: bool) -> None:
         watch = self._watch
-        if not watch.pending.batches:
+        later, early = self._ahead.leave_out(watch.pending)
+        if not watch.pending.batches or self._ahead.is_ahead:
             reseed(watch.settings.seed, watch.updates + 1, 0)
         closed = (optimizer, rates, works, self._line, self._device)
         if closed != self._closed:
@@ -206,6 +199,9 @@ class UpdateWatch:
                 "mode": "eager",
             }
         watch.close(self._facts)
+        if later:
+            watch.pending.batches[:0] = later
+            watch.pending.used = early
         if not self._split.is_over:
             self._split.after_update()
 

@@ -12,8 +12,8 @@ def names(rule, after, before=None):
     return [(each.name, each.where) for each in rule(after, before)]
 
 
-def saved(holds, after=10, line="port.py:40"):
-    return {"event": "saved", "line": line, "holds": holds, "after": after, "tensors": 2}
+def saved(holds, after=10, line="port.py:40", file=None):
+    return {"event": "saved", "line": line, "holds": holds, "after": after, "tensors": 2, "file": file}
 
 
 def asked(kind="float16", what="type", **changes):
@@ -61,6 +61,16 @@ def test_a_narrow_type_that_was_not_requested_is_found(process, run_of):
     assert not names(results.precision_not_as_asked, after)
 
 
+def test_a_narrow_type_of_the_original_that_the_port_does_not_ask_for_is_found(process, run_of):
+    autocast = asked("bfloat16", "autocast", enabled=True, trains=True)
+    before = run_of(process(events=(autocast,), each=computing("bfloat16")))
+    after = run_of(process(each=computing("float32")))
+    assert names(results.precision_not_as_asked, after, before) == [("precision-not-as-asked", "train.py:20")]
+    assert not names(results.precision_not_as_asked, before, before)
+    unused = run_of(process(events=(autocast,), each=computing("float32")))
+    assert not names(results.precision_not_as_asked, after, unused)
+
+
 @pytest.mark.parametrize("holds", ["initial", "other"])
 def test_a_file_without_the_trained_weights_is_found_at_its_line(process, run_of, holds):
     after = run_of(process(events=(saved(holds),)))
@@ -83,3 +93,34 @@ def test_a_port_that_saves_nothing_is_found_if_the_original_saves(process, run_o
     before = run_of(process(events=(saved("present"),)))
     assert names(results.weights_not_saved, run_of(process()), before) == [("weights-not-saved", "train.py:20")]
     assert not names(results.weights_not_saved, run_of(process()))
+
+
+def test_a_copy_that_the_original_saves_too_is_not_reported(process, run_of):
+    run = run_of(process(events=(saved("initial", line="port.py:39", file="teacher.pt"), saved("present"))))
+    assert not names(results.weights_not_saved, run, run)
+    assert names(results.weights_not_saved, run, run_of(process())) == [("weights-not-saved", "port.py:39")]
+    only = run_of(process(events=(saved("other", file="statistics.pt"),)))
+    assert not names(results.weights_not_saved, only, only)
+
+
+def test_a_copy_of_the_original_does_not_excuse_another_file(process, run_of):
+    teacher = saved("initial", line="port.py:39", file="teacher.pt")
+    before = run_of(process(events=(teacher, saved("present", file="student.pt"))))
+    lost = run_of(process(events=(saved("initial", file="student.pt"),)))
+    assert names(results.weights_not_saved, lost, before) == [("weights-not-saved", "port.py:40")]
+    both = run_of(process(events=(saved("initial", file="renamed.pt"), teacher)))
+    assert names(results.weights_not_saved, both, before) == [("weights-not-saved", "port.py:40")]
+
+
+def test_a_port_that_saves_only_the_originals_copy_lacks_the_trained_weights(process, run_of):
+    teacher = saved("initial", line="port.py:39", file="teacher.pt")
+    before = run_of(process(events=(teacher, saved("present"))))
+    after = run_of(process(events=(teacher,)))
+    assert names(results.weights_not_saved, after, before) == [("weights-not-saved", "train.py:20")]
+
+
+def test_what_is_saved_only_before_training_in_both_is_not_reported(process, run_of):
+    run = run_of(process(events=(saved("early", after=0),)))
+    assert not names(results.weights_not_saved, run, run)
+    cut = run_of(process(events=(saved("early", after=0),), end="stopped"))
+    assert names(results.weights_not_saved, run, cut) == [("weights-not-saved", "port.py:40")]

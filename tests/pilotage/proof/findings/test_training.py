@@ -1,5 +1,12 @@
+import runpy
+from pathlib import Path
+
+import pytest
+
 from pilotage.proof.findings import training
 from pilotage.proof.findings.finding import NAMES, Finding, in_order
+
+digest = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))["digest"]
 
 
 def found(rule, after, before=None):
@@ -34,6 +41,57 @@ def test_a_wrapper_that_failed_is_lost_if_the_host_trains(process, run_of):
 def test_a_wrapper_for_inference_beside_one_that_trains_is_not_lost(process, run_of):
     wrappers = [wrapper(calls=8), wrapper(number=1, trains=False, kind="poptorch.inferenceModel")]
     run = run_of(process(summary={"wrappers": wrappers}, each=lambda number: {"mode": "program"}))
+    assert not found(training.wrapper_lost, run)
+
+
+def by_program(*numbers, optimizer=0):
+    """Updates with these numbers are those of a program, the others are eager; by the optimizers 0 and `optimizer`."""
+
+    def fields(number):
+        return {"mode": "program", "wrapper": 0} if number in numbers else {"optimizer": optimizer}
+
+    return fields
+
+
+ONE_MODEL = {0: [digest(1.0, 2.0)], 2: [digest(1.2, 2.2)], 3: [digest(1.3, 2.3)]}
+
+
+def test_a_program_that_is_left_for_the_plain_module_is_lost_at_the_step(process, run_of):
+    run = run_of(process(summary={"wrappers": [wrapper(calls=1)]}, each=by_program(1)))
+    (finding,) = training.wrapper_lost(run, None)
+    assert (finding.name, finding.where) == ("wrapper-lost", "train.py:20")
+    assert "poptorch.trainingModel trained up to update 1, and from update 2 on" in finding.message
+    assert "9 updates" in finding.message
+    assert found(training.wrapper_lost, run, run_of(process())) == [("wrapper-lost", "train.py:20")]
+    assert not found(training.wrapper_lost, run, run)
+
+
+def test_a_program_that_goes_on_is_not_left(process, run_of):
+    """The rest of each epoch may be trained eagerly."""
+    rests = process(summary={"wrappers": [wrapper(calls=8)]}, each=by_program(1, 2, 3, 4, 6, 7, 8, 9))
+    assert not found(training.wrapper_lost, run_of(rests))
+
+
+def test_a_program_is_left_for_another_optimizer_of_the_same_weights(process, run_of):
+    run = run_of(process(weights=ONE_MODEL, each=by_program(1, 2, optimizer=1)))
+    assert found(training.wrapper_lost, run) == [("wrapper-lost", "train.py:20")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(digest(1.3, 2.3, 1.0), id="another shape"),
+        pytest.param(digest(-2.0, 0.5), id="another start"),
+        pytest.param(digest(1.05, 2.05), id="a copy that begins as the program began"),
+    ],
+)
+def test_another_model_may_be_trained_eagerly_after_a_program(process, run_of, other):
+    run = run_of(process(weights=ONE_MODEL | {3: [other]}, each=by_program(1, 2, optimizer=1)))
+    assert not found(training.wrapper_lost, run)
+
+
+def test_a_copy_that_is_trained_as_often_as_the_program_is_for_comparison(process, run_of):
+    run = run_of(process(4, weights=ONE_MODEL, each=by_program(1, 2, optimizer=1)))
     assert not found(training.wrapper_lost, run)
 
 
@@ -79,6 +137,37 @@ def test_a_schedule_is_not_missed_in_a_script_that_was_ended(process, run_of):
     run = run_of(process(end="stopped", summary={"schedules": [schedule(steps=0)]}))
     assert not found(training.schedule_not_applied, run)
     assert not found(training.schedule_not_applied, run_of(process(summary={"schedules": [schedule()]})))
+
+
+def decaying(number):
+    return {"rates": [0.1 if number < 4 else 0.01]}
+
+
+def test_a_schedule_that_the_port_lacks_is_found_at_its_optimizer(process, run_of):
+    (finding,) = training.schedule_not_applied(run_of(process()), run_of(process(each=decaying)))
+    assert (finding.name, finding.where) == ("schedule-not-applied", "train.py:5")
+    assert "in update 4 the original applied 0.01, and this script 0.1" in finding.message
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        pytest.param({"each": decaying}, id="the same rates"),
+        pytest.param({"each": lambda number: {"rates": [3 * decaying(number)["rates"][0]]}}, id="a constant factor"),
+        pytest.param({"count": 3}, id="the original's rate has not changed yet"),
+        pytest.param({"summary": {"schedules": [schedule()]}}, id="a schedule of its own"),
+        pytest.param(
+            {"each": lambda number: decaying(number) | {"optimizer": number // 4}}, id="a new optimizer for each rate"
+        ),
+    ],
+)
+def test_a_port_with_rates_that_change_lacks_no_schedule(process, run_of, port):
+    assert not found(training.schedule_not_applied, run_of(process(**port)), run_of(process(each=decaying)))
+
+
+def test_optimizers_in_turn_are_no_schedule(process, run_of):
+    before = process(each=lambda number: {"rates": [0.1 * (1 + number % 2)], "optimizer": number % 2})
+    assert not found(training.schedule_not_applied, run_of(process()), run_of(before))
 
 
 def test_updates_in_evaluation_mode_are_found_at_the_call_of_eval(process, run_of):

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from pilotage.proof.watching.digests import _layout as sketch_layout
 from pilotage.proof.watching.digests import (
     content_digest,
     digest_weights,
@@ -89,3 +90,32 @@ def test_samples_without_numbers_are_told_apart_by_their_values():
     assert len(set(values)) == 5
     assert sample_digests([batch[[4, 0]]]) == [values[4], values[0]]
     assert sample_digests([torch.tensor(1.0)]) == []
+
+
+@pytest.fixture
+def float64_by_default():
+    torch.set_default_dtype(torch.float64)
+    sketch_layout.cache_clear()
+    yield
+    torch.set_default_dtype(torch.float32)
+    sketch_layout.cache_clear()
+
+
+def test_a_digest_does_not_depend_on_the_default_type(float64_by_default):
+    weights = [torch.arange(1, 16, dtype=torch.float32), torch.ones(97_200, dtype=torch.float64)]
+    (text,) = sketch_texts([sketch_weights(weights)])
+    torch.set_default_dtype(torch.float32)
+    sketch_layout.cache_clear()
+    assert [text] == sketch_texts([sketch_weights(weights)])
+    assert sketch_weights([]).dtype is torch.float32
+
+
+@pytest.mark.parametrize("kind", [torch.complex64, torch.complex128])
+def test_the_digest_of_complex_weights_shows_their_imaginary_parts(kind):
+    weights = torch.ones(5, 3, dtype=kind)
+    other = weights + torch.zeros(5, 3) * 1j
+    other.imag[2, 1] = 3.0
+    (first,), (second,) = digests(weights), digests(other)
+    assert first["shape"] == second["shape"] == [5, 3]
+    assert first["sketch"] != second["sketch"]
+    assert digests(other.conj())[0]["sketch"] == digests(other.conj().resolve_conj())[0]["sketch"]

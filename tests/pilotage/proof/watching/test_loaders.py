@@ -1,10 +1,12 @@
+from collections import deque
+
 import pytest
 import torch
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
-from pilotage.proof.watching.loaders import Load, LoaderWatch, _enlarged, _plain
-from pilotage.proof.watching.random_numbers import shared_order
+from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _enlarged, _plain
+from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.shards import _interleaved
 from pilotage.proof.watching.watch import Watch
@@ -86,3 +88,14 @@ def test_a_loader_at_the_address_of_an_earlier_one_gets_another_number(tmp_path)
         # Freed at once, so that the next one takes its place in memory.
         numbers.append(loaders.number_of(DataLoader(list(range(4)))))
     assert numbers == list(range(20))
+
+
+def test_after_the_last_batch_random_numbers_are_those_of_the_next_forward_pass(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=5))
+    loader = DataLoader(list(range(4)), batch_size=2)
+    batches = _Batches(LoaderWatch(watch), loader, iter(loader), deque())
+    assert len(list(batches)) == 2
+    assert [load.is_last for load in watch.pending.batches] == [False, True]
+    drawn = torch.rand(3)
+    reseed(watch.settings.seed, 0, 0)
+    assert torch.equal(drawn, torch.rand(3))

@@ -1,8 +1,12 @@
+import warnings
+
 import pytest
 import torch
 from torch import nn
 
-from pilotage.proof.watching.modules import ModeCheck, _is_behind
+from pilotage.proof.watching.modules import ModeCheck, ModuleWatch, _is_behind
+from pilotage.proof.watching.settings import WatchSettings
+from pilotage.proof.watching.watch import Watch
 
 
 def network():
@@ -48,3 +52,33 @@ def test_a_root_is_computed_from_the_loss_or_not(factor, is_behind):
     root = loss * factor if factor else weight.abs().sum()
     assert _is_behind(loss, root) is is_behind
     assert _is_behind(loss, loss)
+
+
+def test_torch_does_not_warn_of_hooks_that_are_not_the_scripts(modules):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        modules._look_for_outermost()
+        warnings.warn("Using `torch.compile(module)` when there are global hooks on modules", stacklevel=1)
+    assert not found
+
+
+@pytest.fixture
+def modules(tmp_path):
+    found = ModuleWatch(Watch(WatchSettings(folder=str(tmp_path), steps=1)))
+    yield found
+    for hook in found._hooks:
+        hook.remove()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Using `torch.compile")
+def test_a_compiled_module_is_followed_and_its_parts_are_not(modules):
+    modules._look_for_outermost()
+    model = network()
+    fast = torch.compile(model, backend="eager", fullgraph=True)
+    batch = torch.ones(3, 4)
+    fast(batch).sum().backward()
+    assert modules.outermost is fast
+    assert modules.rows == 3
+    assert modules.given == {batch.data_ptr()}
+    torch.compiler.reset()

@@ -44,3 +44,16 @@ def test_present_initial_earlier_and_foreign_weights_are_told_apart(training):
     assert kind(saves, earlier) == "trained"
     assert kind(saves, nn.Linear(6, 4).state_dict()) == "other"
     assert kind(saves, {"mean": torch.zeros(9)}) is None
+
+
+def test_the_name_of_a_file_is_recorded(training, tmp_path, monkeypatch):
+    saves, model, train = training
+    train()
+    noted = []
+    monkeypatch.setattr(saves._watch, "note", lambda event, **fields: noted.append(fields["file"]))
+    monkeypatch.setattr("pilotage.proof.watching.saving.users_line", lambda: "port.py:3")
+    save = saves._following(torch.save)
+    save(model.state_dict(), tmp_path / "model.pt")
+    with (tmp_path / "other.pt").open("wb") as file:
+        save(model.state_dict(), f=file)
+    assert noted == ["model.pt", None]

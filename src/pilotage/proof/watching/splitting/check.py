@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from threading import get_ident
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,6 +15,9 @@ from pilotage.proof.watching.watch import Watch
 
 __all__ = ["SplitCheck"]
 
+_KEPT = 3
+"""How many batches are looked for in what was recorded."""
+
 
 class SplitCheck:
     """Records the second forward pass of a script and looks at what it shows."""
@@ -20,29 +25,45 @@ class SplitCheck:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._record: ForwardRecord | None = None
-        self._batch: list[Tensor] = []
+        self._batches: deque[list[Tensor]] = deque(maxlen=_KEPT)
+        """The last ones: a script may load some ahead."""
         self.is_done = False
         self.is_over = False
         """Whether nothing is recorded and nothing will be: later steps need not call."""
+        self.thread: int | None = None
+        """The thread that makes the backward passes; batches of others are not looked at."""
+        self._is_batch = False
+        """Whether a batch went to the script while it was recorded."""
+        self._recorded_in: int | None = None
+        """The thread whose operations are recorded."""
 
     def at_batch(self, tensors: Sequence[Tensor]) -> None:
         """A batch goes to the script: from the second update on, record what is done with it, once."""
-        self._leave()
-        if self.is_done or self._watch.updates < 1 or self._watch.is_stopping:
+        if self.thread not in (None, get_ident()):
             return
-        self._batch = [tensor for tensor in tensors if tensor.dim() and not tensor.requires_grad]
-        self._enter()
+        self._leave()
+        if self.is_done or self._watch.is_stopping:
+            return
+        self._batches.append([tensor for tensor in tensors if tensor.dim() and not tensor.requires_grad])
+        if self._watch.updates and self.thread is not None:
+            self._is_batch = True
+            self._enter()
 
     def after_update(self) -> None:
         """An update was made: a script without a loader is recorded from here on."""
-        if not self.is_done and self._record is None and self._watch.updates == 1 and not self._batch:
+        self.thread = self.thread or get_ident()
+        if not self.is_done and self._record is None and self._watch.updates == 1 and not self._is_batch:
             self._enter()
 
     def _enter(self) -> None:
         self._record = ForwardRecord()
+        self._recorded_in = get_ident()
         self._record.__enter__()  # type: ignore[no-untyped-call]
 
     def _leave(self) -> ForwardRecord | None:
+        if self._record is not None and self._recorded_in != get_ident():
+            # Only the thread that entered it can leave it.
+            return None
         record, self._record = self._record, None
         self.is_over = self.is_done
         if record is not None:
@@ -51,11 +72,13 @@ class SplitCheck:
 
     def at_backward(self, root: Tensor, facts: dict[str, Any], module: nn.Module | None = None) -> None:
         """Backward begins: look at what was recorded of a forward pass of a module."""
+        self.thread = self.thread or get_ident()
         record = self._leave()
         if record is None:
             return
         self.is_done = True
-        batch, self._batch = self._batch, []
+        batch = _used(record.operations, self._batches) if self._is_batch else []
+        self._batches.clear()
         if record.is_complete:
             facts["computed_in"] = computed_types(record.operations)
             self.look_at(record, batch, root, module=module)
@@ -81,6 +104,13 @@ class SplitCheck:
             return
         line, operation = found or (None, None)
         self._watch.note("split", line=line, operation=operation, **lines)
+
+
+def _used(operations: list[Operation], batches: Iterable[list[Tensor]]) -> list[Tensor]:
+    """The newest batch that went into the operations; the newest of all if that cannot be seen."""
+    given = {id(value) for each in operations for value in tensors_of((each.args, each.kwargs))}
+    newest = list(batches)[::-1]
+    return next((batch for batch in newest if any(id(each) in given for each in batch)), newest[0] if newest else [])
 
 
 def _line_of(operations: list[Operation], root: Tensor) -> str | None:
