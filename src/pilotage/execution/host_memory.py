@@ -18,7 +18,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 _KEPT = 2**31 - 1
 _LARGE = 32 << 20
-"""Single tensors beyond this size are still returned to the system: in the heap they would leave gaps that nothing fits.
+"""Single tensors beyond this size are still returned to the system: in the heap they would leave gaps that stay unused.
 glibc's own adaptation ends at this size too."""
 
 
