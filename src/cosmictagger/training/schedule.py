@@ -86,8 +86,10 @@ class Newer:
                 return self._standard(step)
             case ScheduleKind.one_cycle:
                 return self._one_cycle(step)
-            case _:
+            case ScheduleKind.flat:
                 return self.settings.peak_learning_rate
+            case other:
+                raise ValueError(f"{other.name} is not a schedule of version 2.1")
 
     def _standard(self, step: int) -> float:
         peak = self.settings.peak_learning_rate
