@@ -31,7 +31,7 @@ class CpuBackend:
     )
 
     def problem(self, *, asked: bool = True) -> str | None:
-        """Nothing: every machine has a processor."""
+        """None: every machine has a processor."""
         return None
 
     def load(

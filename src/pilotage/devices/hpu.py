@@ -77,7 +77,7 @@ class HpuBackend:
         try:
             return _is_found(_EMULATION)
         except ImportError:
-            # The drop-in has stepped aside for the vendor's own package.
+            # The drop-in has made way for the vendor's own package.
             return False
 
 
@@ -97,7 +97,7 @@ def _compiled(graph: GraphModule) -> Call:
 
 
 class _MarkedExecutable:
-    """Ends each call with a mark, which makes the bridge's lazy mode run what it has gathered."""
+    """Ends each call with ``mark_step()``, which makes the bridge's lazy mode run its recorded operations."""
 
     times = None
     """Only the card knows them."""
@@ -117,7 +117,7 @@ def _device_name() -> str:
 
 
 def _is_found(module: str) -> bool:
-    """Whether there is such a module; only the packages around it are imported for the answer."""
+    """Whether a module exists; only its parent packages are imported to find out."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:

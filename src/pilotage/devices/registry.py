@@ -1,4 +1,4 @@
-"""Which backends there are, and which one a program gets."""
+"""The list of backends, and the choice among them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pilotage.options.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Choice:
-    """A backend and a tier, and why they were taken."""
+    """The chosen backend and tier, and the reason for the choice."""
 
     backend: Backend
     tier: Tier
@@ -35,7 +35,7 @@ class Choice:
 
 
 def backends() -> dict[str, Backend]:
-    """All backends by name, the one to prefer first."""
+    """All backends by name, in order of preference."""
     return {"cuda": CudaBackend(), "hpu": HpuBackend(), "cpu": CpuBackend()}
 
 

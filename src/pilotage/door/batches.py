@@ -114,7 +114,7 @@ class Batches:
         yield from self._divided(group)
 
     def _divided(self, group: Sequence[Any]) -> Iterator[Any]:
-        """What is left at the end, or before a batch of another shape."""
+        """The remaining batches at the end, or before a batch of another shape."""
         whole = len(group) - len(group) % self._rounds
         if whole:
             yield self._ready(group[:whole])

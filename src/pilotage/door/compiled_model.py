@@ -60,7 +60,7 @@ class CompiledModel(GuardedModel):
             raise
 
     def _answer_leftovers(self, outputs: Iterable[Tensor]) -> None:
-        """Let lines that a plain training loop needs, and this one does not, say so."""
+        """Make leftover lines of a plain training loop, such as ``loss.backward()``, say that they are not needed."""
         self._is_new = False
         optimizer = self._executor.host_steps.optimizer
         if optimizer is not None:
@@ -73,7 +73,7 @@ class CompiledModel(GuardedModel):
             self._executor.compile(*args, **kwargs)
 
     def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Continue training with another optimizer; changes of the present one are noticed by themselves."""
+        """Continue training with another optimizer; changes of the present one are noticed without this call."""
         self._executor.follow(FollowedOptimizer(optimizer, self._executor.module, self._refinements))
 
     @property

@@ -1,4 +1,4 @@
-"""Answers arguments that a function does not take with those that were probably meant."""
+"""Suggests the argument that was probably meant when a function gets an unknown one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "max_grad_norm": "clip_grad_norm",
     "steps_per_execution": "device_iterations",
 }
-"""What other libraries call an argument."""
+"""Names of arguments in other libraries, each with ours."""
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

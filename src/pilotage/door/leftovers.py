@@ -45,7 +45,7 @@ _AS_PLAIN_TENSORS = frozenset(
 
 
 def answer_backward(outputs: Iterable[Tensor]) -> None:
-    """Let ``backward()`` of losses that a program has returned say what to remove.
+    """Make ``backward()`` of losses that a program has returned say what to remove.
 
     Meant for the first call: a loop that has the line has it from the start.
     """
@@ -60,7 +60,7 @@ def _mark(tensor: Tensor) -> None:
 
 
 def watch_zero_grad(optimizer: torch.optim.Optimizer, warn: Callable[[str], None]) -> None:
-    """Warn once when ``zero_grad()`` is called although there is no gradient.
+    """Warn once when ``zero_grad()`` is called although the host has no gradient.
 
     ``warn`` is a method, whose object is not kept alive.
     """

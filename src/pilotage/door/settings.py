@@ -79,7 +79,7 @@ _BATCHING = frozenset(field.name for field in fields(Batching))
 
 
 def execution(**options: Unpack[Options]) -> Execution:
-    """The options of a program; what is left out has the default of `pilotage.options`."""
+    """The options of a program; omitted ones have the defaults of `pilotage.options`."""
     given: dict[str, Any] = dict(options)
     given["check"] = Check.of(given.pop("check", None), given.pop("on_mismatch", OnMismatch.RAISE))
     for name in given.keys() & _CHOICES.keys():

@@ -21,7 +21,7 @@ _PARTS = 4
 """The most graphs that a call is recorded in: while one runs, the inputs of the next are copied."""
 
 _WORTH_A_PART = 1 << 16
-"""Bytes of input below which a separate copy does not pay."""
+"""Bytes of input below which a separate copy costs more than it saves."""
 
 
 class CudaGraphExecutable:

@@ -1,4 +1,4 @@
-"""What the host does with memory that a step frees and the next step takes again.
+"""Keeps the memory that a step frees for the next step, instead of returning it to the system.
 
 glibc returns the memory of freed large tensors to the system, and the system clears it again page by page when the next
 step writes to it. For a small convolutional network that takes a sixth of a step. So while programs run on the
@@ -28,12 +28,12 @@ def keep_freed_memory() -> bool:
     library = _allocator()
     if library is None or environment.allocator_is_configured():
         return False
-    # Setting one of them switches glibc's own adaptation off, so that only both together are of use.
+    # Setting either of them disables glibc's own adaptation, so both have to be set.
     return bool(library.mallopt(_MMAP_THRESHOLD, _LARGE) and library.mallopt(_TRIM_THRESHOLD, _KEPT))
 
 
 def release_freed_memory() -> None:
-    """Return what the process has kept to the system; the next step takes it again."""
+    """Return the kept memory to the system; the next step allocates it again."""
     library = _allocator()
     if library is not None and keep_freed_memory():
         library.malloc_trim(0)

@@ -132,7 +132,7 @@ class ThreadTuner:
 
 
 def _typical(seconds: list[float]) -> float:
-    """The mean without the worst: threads that lose a core delay a few calls much, which a median would hide."""
+    """The mean without the worst: a thread that loses its core delays a few calls a lot, which a median would hide."""
     return statistics.fmean(sorted(seconds)[:-1])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallTimes:
-    """The moments of one call, by ``time.perf_counter``."""
+    """When the parts of one call were done, by ``time.perf_counter``."""
 
     begun: float
     sent: float

@@ -31,7 +31,7 @@ Calls = Mapping[Action, Call]
 
 
 class StepFailure(Exception):
-    """A step raised an error; has what is needed to explain it."""
+    """The error of a step, with everything that is needed to explain it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class StepFailure(Exception):
         self.arguments = arguments
         self.streams = streams
         self.is_late = is_late
-        """Whether the step has run to its end, so that its arguments have changed."""
+        """Whether the step has completed, so that its arguments have changed."""
 
 
 OnFailure = Callable[[StepFailure, Exception], bool]
@@ -99,11 +99,11 @@ class WalkedExecutable:
                 self._finished = walk.finished
                 outputs = walk.outputs()
         except BaseException:
-            # Gradients of an update that never came must not leak into the next one.
+            # Gradients of an interrupted update must not leak into the next one.
             state.forget_gradients()
             raise
         outputs = [each if each.is_cpu else each.to("cpu") for each in outputs]
-        # A device with its own queue may still be working when the host is done.
+        # A device with its own queue may still be working when the host has issued all steps.
         self._moments = (begun, sent, time.perf_counter()) if device.type == "cpu" else None
         for position in self.program.written_inputs:
             if moved[position] is not inputs[position]:

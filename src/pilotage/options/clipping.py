@@ -10,7 +10,7 @@ NO_LIMIT = float("inf")
 
 
 def clipping(norm: float | None, value: float | None) -> tuple[float, float]:
-    """The limits on the norm of all gradients and on each of their elements; None for no limit."""
+    """The limits on the norm of all gradients and on each element; None means no limit."""
     for name, given in (("clip_grad_norm", norm), ("clip_grad_value", value)):
         if given is not None and not (_is_number(given) and given > 0):
             raise OptionError(

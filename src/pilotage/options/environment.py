@@ -31,7 +31,7 @@ class Variable:
 
     @property
     def text(self) -> str | None:
-        """The value, None if unset or empty."""
+        """The value; None if unset or empty."""
         return os.environ.get(self.name) or None
 
 
@@ -309,7 +309,7 @@ def cpp_compiler() -> str:
 
 
 def allocator_is_configured() -> bool:
-    """Whether variables of the C library, MALLOC_… or GLIBC_TUNABLES, say how it keeps and returns memory."""
+    """Whether the user has configured the C library's memory allocator by MALLOC_… or GLIBC_TUNABLES."""
     return any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", "")
 
 

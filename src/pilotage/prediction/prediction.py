@@ -1,4 +1,4 @@
-"""What one kind of device needs and how long it takes, for a program."""
+"""Predicts the memory and time of a program on one kind of device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Prediction", "Traced", "predicted", "traced", "traced_program"]
 
 @dataclass(frozen=True, kw_only=True)
 class Traced:
-    """A program as operations and tensors, with what a call of it looks like."""
+    """A program as operations and tensors, and the shape of its calls."""
 
     name: str
     update: UpdateTrace
@@ -41,19 +41,19 @@ class Traced:
     trains: bool
     loading: Loading = field(default_factory=Loading)
     input_bytes: int = 0
-    """Of one micro-batch, on their way from the host."""
+    """The bytes of one micro-batch that are sent from the host."""
 
     eager: bool = False
     """Whether it runs operation by operation, each started by Python."""
 
     parameters: int = 0
-    """How many numbers are trained, if there is no module to ask."""
+    """The number of trained values; 0 if the module says it."""
 
     types: tuple[str, ...] = ()
-    """Of which types they are."""
+    """The types of these parameters."""
 
     program: Program | None = field(default=None, compare=False, repr=False)
-    """What it was read from."""
+    """The captured program, if the operations were read from one."""
 
 
 def traced(subject: Subject, model: DeviceModel) -> Traced:
@@ -97,7 +97,7 @@ class Prediction:
 
     @property
     def replicas(self) -> int:
-        """All copies of the model."""
+        """The number of copies of the model."""
         return self.traced.batching.replicas * self.traced.batching.instances
 
     @property
@@ -107,14 +107,14 @@ class Prediction:
 
     @property
     def peak_bytes(self) -> int:
-        """What the fullest device needs; on an IPU as if all of its tiles were as full as the fullest one."""
+        """The memory of the fullest device; on an IPU, that of its fullest tile times the number of tiles."""
         total = self.needs.fullest.peak_bytes
         tiles = self.model.tiles
         return total if tiles is None else fullest_tile(total, tiles) * tiles.count
 
     @property
     def fits(self) -> bool:
-        """Whether the fullest device has room."""
+        """Whether the program fits the fullest device."""
         return self.peak_bytes <= self.model.memory.capacity_bytes
 
     @cached_property
@@ -149,7 +149,7 @@ class Prediction:
 
     @cached_property
     def by_part(self) -> dict[str, float]:
-        """Seconds of one update by what they are spent on."""
+        """Seconds of one update by category."""
         parts = {"compute": 0.0, "exchange": 0.0, "synchronisation": 0.0, "launch": 0.0, "host": 0.0}
         for cost, times in zip(self.costs, self.traced.update.times, strict=True):
             for name in parts:
@@ -160,7 +160,7 @@ class Prediction:
             parts = {name: seconds * busiest / whole for name, seconds in parts.items()}
             parts["bubble"] = max(0.0, self.pipeline.seconds - busiest)
         if self.traced.eager:
-            # Python starts the operations; the device waits for it if it is faster.
+            # Python starts the operations, and a faster device waits for it.
             starting = sum(self.traced.update.times) * self.model.overheads.eager_seconds
             parts["host"] += max(0.0, starting - sum(parts.values()))
         parts["host"] += self._offloading() + self._per_call
@@ -171,7 +171,7 @@ class Prediction:
 
     @property
     def _loading(self) -> float:
-        """What the host needs for the samples of one update, those of all replicas of this process."""
+        """The time of the host to prepare the samples of one update, for all replicas of this process."""
         batching = self.traced.batching
         samples = self.traced.samples * batching.gradient_accumulation * batching.replicas
         return self.traced.loading.sample_seconds * samples
@@ -181,7 +181,7 @@ class Prediction:
 
     @property
     def _per_call(self) -> float:
-        """What one call costs on the host, divided among its updates."""
+        """The host's time for one call, divided among its updates."""
         batching, host = self.traced.batching, self.model.host
         inputs = self.traced.input_bytes * batching.gradient_accumulation
         copied = float(inputs)
@@ -193,7 +193,7 @@ class Prediction:
 
     @property
     def _gradient_bytes(self) -> int:
-        """What replicas sum: the pools, or gradients as large as the weights."""
+        """The bytes that replicas sum: the pools, or gradients as large as the weights."""
         if not self.traced.trains:
             return 0
         stored = [each for each in self.traced.update.tensors if each.is_stored]
@@ -202,7 +202,7 @@ class Prediction:
         return (pools or weights) // self.stages.count
 
     def _offloading(self) -> float:
-        """The way of offloaded tensors out of the device and back."""
+        """The time to move offloaded tensors out of the device and back."""
         way = self.model.link.streaming_bytes_per_second or self.model.host.link_bytes_per_second
         tensors = self.traced.update.tensors
         moved = 2 * sum(each.bytes for each in tensors if each.on_host)

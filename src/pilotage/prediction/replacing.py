@@ -1,4 +1,4 @@
-"""Putting something else in the place of an attribute for a while."""
+"""Replaces an attribute temporarily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicts a program that this process runs, from what its executor has captured."""
+"""Predicts a program that this process runs, from the capture of its executor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pilotage.runtime.executor import Executor
 __all__ = ["predict_program", "subject_of"]
 
 _SECONDS_FOR_CHANGES = 5.0
-"""The user's run waits meanwhile."""
+"""Seconds for predicting; the user's run waits for it."""
 
 
 def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequence[DeviceModel]) -> Report:
@@ -27,7 +27,7 @@ def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequ
     graphs = {action: each.graph for action, each in captured.computations.items() if each.graph is not None}
     if not graphs:
         raise PredictionError("The tier 'eager' captures no program, so there is nothing to predict.")
-    # Processors check the loss in the program; devices of their own do not.
+    # Programs for a processor check the loss in the graph; those for other devices do not.
     computations = {
         action: replace(each, graph=without_checks(graphs[action])) if action in graphs else each
         for action, each in captured.computations.items()
@@ -46,7 +46,7 @@ def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequ
 
 
 def subject_of(executor: Executor, call: BoundCall, name: str, loading: Loading | None = None) -> Subject:
-    """What an executor captures a program from, at a call."""
+    """The subject that an executor would capture for a call."""
     compilation, micro_batch = executor.compilation_for(call)
     return Subject(
         name=compilation.execution.name or name,

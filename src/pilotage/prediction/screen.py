@@ -10,13 +10,13 @@ from pilotage.prediction.document import Change, Device, Report
 __all__ = ["NOT_PRICED", "bytes_text", "lines_of", "seconds_text", "show"]
 
 NOT_PRICED = "Not priced, for lack of time or because the module does not run that way: "
-"""What the note about changes that were left out begins with."""
+"""The beginning of the note about changes that were left out."""
 
 Line = tuple[str, str]
-"""A text and its style: good, bad, strong, faint or nothing."""
+"""A text and its style: good, bad, strong, faint or empty."""
 
 _NAMES = {"temporaries": "temporary values", "optimizer": "optimizer state", "imbalance": "uneven tiles"}
-"""Categories of memory, in words for people."""
+"""Names of the categories of memory on the screen."""
 
 _LAYERS = 4
 _CHANGES = 12
@@ -136,7 +136,7 @@ def _order(change: Change, before: float) -> tuple[bool, float]:
 
 
 def bytes_text(count: float) -> str:
-    """A number of bytes for people, in the units of torch and of the page: 1.2 GiB."""
+    """A readable number of bytes, in the units of torch and of the page: 1.2 GiB."""
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if abs(count) >= size:
             return f"{_three_digits(count / size)} {unit}"
@@ -148,7 +148,7 @@ def _three_digits(value: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time for people: 12.3 ms."""
+    """A readable time: 12.3 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""What is predicted: a module with its optimizer and options, and the call that it gets."""
+"""The subject of a prediction: a module with its optimizer and options, and the form of its calls."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Loading", "Subject"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loading:
-    """How batches come to the program."""
+    """How batches are prepared for the program."""
 
     sample_seconds: float = 0.0
-    """What the host needs to prepare one sample."""
+    """The host's time to prepare one sample."""
 
     overlaps: bool = False
-    """Whether the device works meanwhile."""
+    """Whether the device works while batches are prepared."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""What a script really does on its device: memory and time of each operation, and the timeline of the host."""
+"""Measures a script on its device: memory and time of each operation, and the timeline of the host."""

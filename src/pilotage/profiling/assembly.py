@@ -1,4 +1,4 @@
-"""The report of a profile, from what was measured."""
+"""Makes the report of a profile from the measurements."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_POINTS = 2000
 
 
 def report_of(request: Request, owner: Any, subject: Subject, watch: ScriptWatch) -> Report:
-    """The report of what a script trains, or infers with."""
+    """The report of the model that a script trains or infers with."""
     facts = subject.facts
     return Report(
         kind="profile",
@@ -80,7 +80,7 @@ def report_of(request: Request, owner: Any, subject: Subject, watch: ScriptWatch
 
 
 def device_of(subject: Subject, watch: ScriptWatch) -> Device:
-    """What was measured on the device."""
+    """The measurements on the device."""
     facts, table = subject.facts, subject.table or Table()
     measured = _measured(subject, table)
     operations = tuple(_operation(place, each) for place, each in enumerate(table.sightings))
@@ -103,7 +103,7 @@ def device_of(subject: Subject, watch: ScriptWatch) -> Device:
 
 
 def device_title(device: torch.device) -> str:
-    """The device as people call it."""
+    """The usual name of the device."""
     if device.type == "cpu":
         return f"CPU, {torch.get_num_threads()} thread{'s' if torch.get_num_threads() > 1 else ''}"
     if has_queue(device) and torch.cuda.is_available():

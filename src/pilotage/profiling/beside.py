@@ -24,7 +24,7 @@ _FITS, _DOES_NOT_FIT = 0, 3
 
 
 def with_prediction(report: Report, request: Request) -> Report:
-    """A profile with the prediction of the same script on a model of the same device; as it is if there is none."""
+    """A profile together with the prediction of the same script for the same device; without one, the plain profile."""
     (device,) = report.devices
     name = model_for(device, list(known_models()))
     if name is None:
@@ -42,7 +42,7 @@ def model_for(device: Device, names: Sequence[str]) -> str | None:
 
 
 def _predicted(request: Request, device: str) -> Report | str:
-    """The prediction, made in a process of its own; or why there is none."""
+    """The prediction, made in a separate process, or the reason why it failed."""
     with tempfile.TemporaryDirectory(prefix="pilotage-profile-") as folder:
         path = Path(folder) / "prediction.json"
         command = [sys.executable, "-m", "pilotage", "predict", str(request.script), "--device", device]
@@ -63,7 +63,7 @@ def _predicted(request: Request, device: str) -> Report | str:
 
 
 def with_predicted_device(measured: Device, predicted: Device) -> Device:
-    """What was measured with what was predicted; each operation that both have gets its predicted time."""
+    """Measurements and predictions in one report; each operation that both have gets its predicted time."""
     return replace(
         measured,
         peak_bytes=predicted.peak_bytes,

@@ -27,7 +27,7 @@ class Clock(Protocol):
         ...
 
     def stop(self) -> None:
-        """It was called; a card may still be working on it."""
+        """The operation was called; a card may still be working on it."""
         ...
 
     def seconds(self) -> list[float]:
@@ -36,7 +36,7 @@ class Clock(Protocol):
 
 
 class HostClock:
-    """For devices that have finished when the call returns."""
+    """A clock for devices that have finished an operation when its call returns."""
 
     def __init__(self) -> None:
         self._times: list[float] = []
@@ -57,7 +57,7 @@ class HostClock:
 
 
 class CardClock:
-    """For cards with their own queue: events of the card before and after each operation."""
+    """A clock for cards with their own queue: events of the card before and after each operation."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -65,7 +65,7 @@ class CardClock:
         self._waiting = 0
 
     def start(self) -> None:
-        """An operation begins; now and then the card is made to sleep, so that the host gets ahead of it."""
+        """An operation begins; from time to time the card is made to sleep, so that the host gets ahead of it."""
         if self._waiting == 0:
             synchronize(self._device)
             if torch.cuda.is_available():
@@ -76,7 +76,7 @@ class CardClock:
         self._pairs.append(pair)
 
     def stop(self) -> None:
-        """It is in the card's queue."""
+        """The operation is in the card's queue."""
         self._pairs[-1][1].record()
 
     def seconds(self) -> list[float]:
@@ -87,7 +87,7 @@ class CardClock:
 
 
 def timing_event(device: torch.device) -> torch.Event:
-    """An event that knows its time."""
+    """An event that records its time."""
     return torch.Event(device, enable_timing=True)
 
 
@@ -98,7 +98,7 @@ def clock_for(device: torch.device) -> Clock:
 
 @cache
 def has_queue(device: torch.device) -> bool:
-    """Whether a device goes on after a call has returned; an emulated card does not."""
+    """Whether a device may still be working when a call has returned; an emulated card is not."""
     if device.type == "cpu" or not torch.accelerator.is_available():
         return False
     present = torch.accelerator.current_accelerator()
@@ -112,6 +112,6 @@ def has_queue(device: torch.device) -> bool:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done everything."""
+    """Wait until a device has completed its work."""
     if has_queue(device):
         torch.accelerator.synchronize(device)

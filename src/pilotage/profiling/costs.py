@@ -1,4 +1,4 @@
-"""What an operation computes and moves, from its arguments and results."""
+"""The arithmetic and memory traffic of an operation, from its arguments and results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def flops_of(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
         try:
             return int(formula(*args, **kwargs, out_val=result))
         except (TypeError, ValueError, AssertionError, IndexError):
-            # A formula that does not know these arguments says nothing.
+            # The formula does not support these arguments.
             pass
     return sum(tensor.numel() for tensor in tensors_in(result) if tensor.is_floating_point())
 

@@ -34,7 +34,7 @@ class LiveTensors:
         """Bytes of each category at present."""
 
     def add(self, tensor: Tensor, name: str, category: str, module: str = "", line: str | None = None) -> bool:
-        """Follow the memory of a tensor; False if it was known, as that of a view is."""
+        """Follow the memory of a tensor; False if it is followed already, as that of a view is."""
         storage = tensor.untyped_storage()
         key = id(storage)
         if key in self._holdings or not storage.nbytes():
@@ -48,7 +48,7 @@ class LiveTensors:
         return True
 
     def rename(self, tensor: Tensor, name: str, category: str) -> None:
-        """Follow memory that turned out to be something else."""
+        """Move followed memory to another category."""
         key = id(tensor.untyped_storage())
         found = self._holdings.get(key)
         if found is None:
@@ -73,7 +73,7 @@ class LiveTensors:
 
 
 def allocated_bytes(device: torch.device) -> int | None:
-    """What torch has allocated on a card; None where it does not count."""
+    """The memory that torch has allocated on a card; None for devices where torch does not count it."""
     return int(torch.accelerator.memory_allocated(device)) if has_queue(device) else None
 
 
@@ -84,7 +84,7 @@ def restart_peak(device: torch.device) -> None:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """The highest amount since `restart_peak`; None where torch does not count."""
+    """The highest amount since `restart_peak`; None for devices where torch does not count it."""
     return int(torch.accelerator.max_memory_allocated(device)) if has_queue(device) else None
 
 

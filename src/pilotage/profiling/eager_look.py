@@ -30,7 +30,7 @@ class EagerLook:
         """``module`` tells which module runs; ``is_elsewhere`` whether something else than the model does."""
         self.table = Table()
         self.is_updating = False
-        """Whether the optimizer works."""
+        """Whether the optimizer is running its step."""
         self._device = device
         self._module = module
         self._is_elsewhere = is_elsewhere
@@ -40,14 +40,14 @@ class EagerLook:
         self._timed: list[int] = []
         self._place = 0
         self._is_lost = False
-        """Whether this update runs other operations than the first one did."""
+        """Whether this update runs different operations than the first one."""
         self._is_first = True
         self._origins: dict[int, tuple[str, str | None]] = {}
         """Module and line of each differentiable operation, by its number in autograd."""
         self._hooks: list[Any] = []
 
     def begin(self, root: nn.Module | None, optimizer: torch.optim.Optimizer) -> None:
-        """Look at everything from now on."""
+        """Start recording."""
         self.is_updating, self._place, self._is_lost, self._timed = False, 0, False, []
         self._origins.clear()
         named = {} if root is None else dict(root.named_parameters())
@@ -149,7 +149,7 @@ class EagerLook:
 
 
 class _Recorder(TorchDispatchMode):
-    """Hands every operation to a look."""
+    """Passes every operation to an `EagerLook`."""
 
     def __init__(self, look: EagerLook) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

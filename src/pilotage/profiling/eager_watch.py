@@ -42,7 +42,7 @@ class EagerWatch:
         self._followed: nn.Module | None = None
 
     def install(self) -> None:
-        """Follow updates from now on."""
+        """Start following updates."""
         self._follow(None)
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
@@ -129,7 +129,7 @@ class EagerWatch:
         self._begin_look(subject, optimizer)
 
     def _begin_look(self, subject: Subject, optimizer: torch.optim.Optimizer) -> None:
-        """Look at the next update, if it is time for that."""
+        """Time the operations of the next update, if that is due."""
         if subject.stage is Stage.LOOKING:
             self._look = self._look or EagerLook(
                 subject.facts.device, lambda: self.module, lambda: self._watch.is_loading

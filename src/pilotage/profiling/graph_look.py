@@ -1,4 +1,4 @@
-"""Run a program's graphs as they run otherwise, with a clock around each operation."""
+"""Runs a program's graphs as usual, with a clock around each operation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProgramLook:
         self, program: Program, schedule: Schedule, state: DeviceState, streams: RandomStreams, prefix: str = ""
     ) -> None:
         """``prefix`` is what the names of weights begin with before the path of their module."""
-        # The form that this kind of device really runs.
+        # The form of the program that this kind of device really runs.
         runs_directly = state.device.type == "cpu" and all(each.graph for each in program.computations.values())
         self.program = with_direct_gradients(program, schedule) if runs_directly else program
         self.schedule = schedule
@@ -72,7 +72,7 @@ class ProgramLook:
                 self.live.add(tensor, path, category, path.rpartition(".")[0] if category == "weights" else "")
 
     def note_memory(self, place: int) -> None:
-        """Note what is in memory after an operation."""
+        """Record the memory in use after an operation."""
         total = allocated_bytes(self._state.device) or self.live.total
         self.table.note_memory(place, total, dict(self.live.sums))
         highest = self.table.peak

@@ -1,4 +1,4 @@
-"""What was seen of one operation, and of all operations of an update."""
+"""The measurements of one operation, and of all operations of an update."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Sighting:
     what: Observed
     seconds: list[float] = field(default_factory=list)
     memory: int = 0
-    """Bytes in use after it; the largest that was seen."""
+    """The largest number of bytes in use after it."""
     by_category: dict[str, int] = field(default_factory=dict)
     runs: int = 0
-    """Times that it ran in one update."""
+    """How many times it ran in one update."""
 
     @property
     def median(self) -> float | None:
-        """The usual time."""
+        """The median time."""
         return statistics.median_low(self.seconds) if self.seconds else None
 
 

@@ -30,7 +30,7 @@ class ProgramWatch:
     def __init__(self, watch: ScriptWatch) -> None:
         self._watch = watch
         self._looks: dict[int, tuple[Session, ProgramLook]] = {}
-        """By the address of the session, which is kept alive."""
+        """Each session with its look, by the address of the session, which stays alive here."""
         self._present: Executor | None = None
 
     def follow_executor(self, module: ModuleType) -> None:
@@ -81,7 +81,7 @@ class ProgramWatch:
         return run
 
     def _look(self, session: Session) -> ProgramLook | None:
-        """What runs the next call with a clock around each operation, if it is time for that."""
+        """A strategy that runs the next call with a clock around each operation, if that is due."""
         from pilotage.execution.state import DeviceState
         from pilotage.profiling.graph_look import ProgramLook
         from pilotage.profiling.subject import Stage

@@ -10,7 +10,7 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What `pilotage profile` was asked for."""
+    """The settings of `pilotage profile`."""
 
     script: Path
     arguments: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ __all__ = ["profile_script"]
 
 
 def profile_script(request: Request) -> Report:
-    """Run a script until enough was measured; hooks stay in this process, which is for one script."""
+    """Run a script until enough was measured; the hooks stay, so a process runs only one script."""
     if not request.script.is_file():
         raise ProfileError(f"The script {str(request.script)!r} does not exist.")
     watch = ScriptWatch(request)

@@ -54,7 +54,7 @@ def _all(report: Report, device: Device, width: int) -> Iterator[Line]:
 
 
 def _loop(measured: Measured, step: str) -> Iterator[Line]:
-    """What the script does between its updates, which the device waits for."""
+    """The time that the script spends between its updates, while the device waits."""
     if measured.loop_seconds is None:
         return
     between = max(0.0, measured.loop_seconds - measured.update_seconds.value)
@@ -67,7 +67,7 @@ def _loop(measured: Measured, step: str) -> Iterator[Line]:
 
 
 def _alone(measured: Measured) -> str:
-    """The throughput without the script's own work."""
+    """The throughput without the time between updates."""
     if not measured.loop_seconds or not measured.update_seconds.value:
         return ""
     alone = measured.throughput * measured.loop_seconds / measured.update_seconds.value

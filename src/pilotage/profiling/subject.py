@@ -1,4 +1,4 @@
-"""What is profiled: the phases that it goes through, and what was measured so far."""
+"""The subject of a profile: its phases, and the measurements so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Enough(SystemExit):
 
 
 class Stage(Enum):
-    """How far the profile of a subject is."""
+    """The phase of a subject's profile."""
 
     WARMING = "warming"
     TIMING = "timing"
@@ -36,7 +36,7 @@ class Stage(Enum):
 
 @dataclass(kw_only=True)
 class Facts:
-    """What is known about the model that is profiled.
+    """A description of the profiled model.
 
     Large because each field is a number that reports show.
     """
@@ -69,9 +69,9 @@ class Subject:
         self.timeline = timeline
         self.updates = 0
         self.seconds: list[float] = []
-        """Of each measured update."""
+        """The seconds of each measured update."""
         self.wall = 0.0
-        """Of all measured updates together, with what came between them."""
+        """The seconds of all measured updates together, including the time between them."""
         self.table: Table | None = None
         self.peak: int | None = None
         self._began: float | None = None
@@ -82,7 +82,7 @@ class Subject:
 
     @property
     def stage(self) -> Stage:
-        """What the next update is for."""
+        """The phase that the next update belongs to."""
         if self.updates < self.request.warmup:
             return Stage.WARMING
         if len(self.seconds) < self.request.updates:
@@ -92,7 +92,7 @@ class Subject:
         return Stage.DONE if self.traced else Stage.TRACING
 
     def before(self) -> None:
-        """An update begins, or the script is on its way to one."""
+        """An update begins, or the script prepares one."""
         if self.stage is Stage.TIMING and self._began is None:
             synchronize(self.facts.device)
             self.timeline.begin()

@@ -1,4 +1,4 @@
-"""What the host did and when."""
+"""The timeline of the host's activities."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class HostTimeline:
         self._entries: list[HostEntry] = []
 
     def begin(self) -> None:
-        """Keep what happens from now on."""
+        """Start recording."""
         if self._start is None:
             self._start = time.perf_counter()
 
     @contextmanager
     def activity(self, name: str) -> Iterator[None]:
-        """Note what happens in the block, on the track of the present thread."""
+        """Record the block as an activity, on the track of the present thread."""
         start = time.perf_counter()
         try:
             yield
@@ -41,7 +41,7 @@ class HostTimeline:
             self.note(track, name, start, time.perf_counter())
 
     def note(self, track: str, name: str, start: float, end: float) -> None:
-        """Note an activity between two moments of the performance counter."""
+        """Record an activity between two times of the performance counter."""
         if self._start is None or end <= self._start or len(self._entries) >= _MOST_ENTRIES:
             return
         first = max(start, self._start) - self._start

@@ -1,4 +1,4 @@
-"""Follow a script while it runs: its models, its loaders, and when enough was measured."""
+"""Follows a script while it runs: its models, its loaders, and whether enough was measured."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["ScriptWatch"]
 
 
 class ScriptWatch:
-    """What the hooks of a profile share."""
+    """The state that the hooks of a profile share."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.timeline = HostTimeline()
         self.is_in_program = False
-        """Whether the engine is at work, which runs torch's functions for itself."""
+        """Whether the engine is working, whose own calls of torch are not the script's."""
         self.is_loading = False
-        """Whether a loader makes a batch, whose operations are not those of the model."""
+        """Whether a loader is making a batch, whose operations are not those of the model."""
         self._subjects: dict[int, tuple[Any, Subject]] = {}
-        """By the address of the executor or optimizer, which is kept alive."""
+        """Subjects by the address of the executor or optimizer, which is kept alive."""
 
     def install(self) -> None:
         """Hook into torch and into the engine."""
@@ -71,7 +71,7 @@ class ScriptWatch:
             synchronize(subject.facts.device)
 
     def tracing(self, subject: Subject | None) -> AbstractContextManager[object]:
-        """Torch's own profiler around the next update, if it is time for that."""
+        """Torch's own profiler around the next update, if that is due."""
         folder = self.request.tensorboard
         if subject is None or folder is None or subject.stage is not Stage.TRACING:
             return nullcontext()
@@ -80,7 +80,7 @@ class ScriptWatch:
         return traced_into(folder)
 
     def chosen(self) -> tuple[Any, Subject] | None:
-        """What the script trains, or else what it only infers with; the one with the most updates."""
+        """The subject with the most updates: one that the script trains, or else one that it only infers with."""
         found = sorted(self._subjects.values(), key=lambda each: (each[1].facts.trains, each[1].updates))
         return found[-1] if found else None
 

@@ -81,7 +81,7 @@ class ArrivalCheck:
         return Comparison.begin(self, self._skeleton, session, call, plan, on_device)
 
     def count_call(self) -> None:
-        """A call is over, compared if it was due; one that was interrupted or refused is compared when repeated."""
+        """Note that a call has ended. An interrupted or refused call stays due for comparison."""
         self._calls += 1
         self._has_run = True
 

@@ -75,10 +75,10 @@ class Comparison:
     """The steps that are compared: all of the call, or those of its first device iteration."""
 
     inputs: Sequence[Tensor]
-    """What these steps read."""
+    """The micro-batches that these steps read."""
 
     foreign: ForeignRandomNumbers = field(default_factory=ForeignRandomNumbers)
-    """Where the comparison found Python's and numpy's random numbers."""
+    """The states of Python's and numpy's generators when the call began."""
 
     @classmethod
     def begin(
@@ -90,7 +90,7 @@ class Comparison:
         plan: OptimizerPlan | None,
         on_device: Mapping[str, Tensor] | None,
     ) -> Comparison:
-        """Remember where the call begins; before the host's weights are marked as outdated."""
+        """Save the state before the call; call this before the host's weights are marked as outdated."""
         schedule, inputs = session.schedule, call.inputs
         if schedule.iterations > 1:
             per_iteration = schedule.micro_batches // schedule.iterations
@@ -213,7 +213,7 @@ class Comparison:
             return reference.run(self.start, batches, limits, precision)
 
     def _again(self) -> Iterator[Callable[[], Outcome | None]]:
-        """Eager PyTorch once more, without any change; several times if a choice by chance may come out the same."""
+        """Repeat eager PyTorch unchanged; several times if a random choice could come out the same by chance."""
         yield from [partial(self._repeated, None)] * (_ATTEMPTS if self.foreign.were_drawn else 1)
 
     def _repetitions(self) -> Iterator[Callable[[], Outcome | None]]:
@@ -223,7 +223,7 @@ class Comparison:
             yield partial(self._rounded_differently, seed)
 
     def _in_float64(self) -> Outcome | None:
-        """None if the model insists on its types."""
+        """Run eager PyTorch in another type; None if the model accepts only its own."""
         with InFloat64():  # type: ignore[no-untyped-call]
             return self._repeated(torch.float64)
 
@@ -235,7 +235,7 @@ class Comparison:
         try:
             outcome = self._reference(precision=precision)
         except Exception:
-            # The model's own kernels may take their own types only, and tell it in any way.
+            # The user's kernels may accept only some types, and report that by any exception.
             outcome = None
         return None if self._anyone(outcome is None) else outcome
 
@@ -301,7 +301,7 @@ class Comparison:
         return f"The program and eager PyTorch differ by more than rounding: {first}.{more} {self._place()} {_REMEDY}"
 
     def _place(self) -> str:
-        """Where the difference begins, in words. Not collective: other processes may have found no difference."""
+        """Describe where the difference begins. Not collective: other processes may have found no difference."""
         try:
             with PROCESS_WIDE:
                 place = self._first_difference()
@@ -344,7 +344,7 @@ class Comparison:
         return [*floating, *([] if autocast is None else [autocast])]
 
     def _anyone(self, flag: bool) -> bool:
-        """Whether it is true in any process of the job."""
+        """Whether the flag is set in any process of the job."""
         if self.check.compilation.pipeline_group is not None:
             flag = self.check.compilation.pipeline_group.any(flag)
         if self.check.compilation.peers is not None:

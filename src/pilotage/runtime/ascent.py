@@ -97,13 +97,13 @@ class Ascent:
     """A description of the program, shown by `pilotage cache`."""
 
     ready: Entry | None = field(default=None, init=False)
-    """The compiled code, while other instances have still to be ready for it."""
+    """The finished compiled code, while other instances are not ready to use theirs."""
 
     obstacle: str = field(default="", init=False)
     """Why the program cannot be compiled; empty as long as it may be."""
 
     _in_use: str = field(default="", init=False)
-    """The digest of the code that the program runs while the compiler looks for a faster way."""
+    """The digest of the code that the program runs while the compiler looks for faster code."""
 
     _worked: float = field(default=0.0, init=False)
     _process: CompilingProcess | None = field(default=None, init=False)
@@ -146,7 +146,7 @@ class Ascent:
         return entry
 
     def _find(self) -> Entry | None:
-        """The cached code of the program; reports why there is none."""
+        """The cached code of the program; if it has none, reports why."""
         try:
             entry = self._loaded()
         except ProgramFileError as error:
@@ -212,7 +212,7 @@ class Ascent:
         return entry if is_new else None
 
     def _first_code(self) -> Entry | None:
-        """The first code of a compiler that still looks for a faster way; None until there is some."""
+        """The first code of a compiler that still looks for faster code; None while it has none."""
         if self._in_use or self.policy.with_others or not self.cache.folder(self.fingerprint).exists():
             return None
         with contextlib.suppress(ProgramFileError):
@@ -226,7 +226,7 @@ class Ascent:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be expected."""
+        """Whether compiling has ended, with or without a result."""
         return self._is_over
 
     @property
@@ -301,12 +301,12 @@ class Ascent:
         return entry
 
     def _refuse(self, what: str, why: str) -> None:
-        """Note and say why there is no compiled code."""
+        """Record and report why the program has no compiled code."""
         self.obstacle = why
         self.tell(Warned(message=f"{what}: {why.removesuffix('.')}."))
 
     def _report(self, tuning: Tuning) -> None:
-        """Say what could not be compiled, and what the code was compiled without."""
+        """Report what could not be compiled, and which rewrites the code was compiled without."""
         if tuning.failure:
             self.tell(Warned(message=f"The program stays on the graph tier: {tuning.failure}."))
         elif tuning.reason:

@@ -87,7 +87,7 @@ class CallBinder:
         expected = self.expected
         is_plain = expected is not None and len(args) == expected.plain and not kwargs
         if expected is not None and is_plain and all(isinstance(each, Tensor) for each in args):
-            # Like the first call: nothing to bind or to flatten.
+            # Positional tensors as in the first call: no binding or flattening is needed.
             tensors, arguments = args, expected.arguments
         else:
             tensors, arguments = flatten(self.signature.bind(args, kwargs), self._parsers)
@@ -136,7 +136,7 @@ class CallBinder:
         self._micro_batches = micro_batches
 
     def forget(self) -> None:
-        """Let the next call be the first again."""
+        """Forget the first call: the next one takes its place."""
         self.expected = None
 
     def _whole(self, part: TensorSpec) -> TensorSpec:
@@ -175,5 +175,5 @@ def first_micro_batch(call: BoundCall, parts: Sequence[TensorSpec]) -> list[Tens
 
 
 def empty_micro_batch(parts: Sequence[TensorSpec]) -> list[Tensor]:
-    """Zeros in place of a micro-batch that is not known yet."""
+    """Zeros in the shape of a micro-batch whose values are not known yet."""
     return [torch.zeros(part.shape, dtype=part.dtype) for part in parts]

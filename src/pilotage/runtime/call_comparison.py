@@ -119,6 +119,6 @@ def _kind(structure: Structure) -> str:
 
 
 def _advice(expected: object, given: object) -> str:
-    """What to do about a number that changes from call to call."""
+    """How to pass a number that changes from call to call."""
     is_number = type(expected) is type(given) and isinstance(given, (int, float)) and not isinstance(given, bool)
     return f" Pass a number that changes from call to call as a tensor: torch.tensor({given})." if is_number else ""

@@ -52,7 +52,7 @@ class Failures:
         return True
 
     def recover(self, error: BaseException, state: ProgramState, trained: TrainedWeights | None) -> None:
-        """Count the completed updates of a failed call, and decide which weights the module shows after it."""
+        """Count the completed updates of a failed call, and decide which weights the module shows afterwards."""
         if not isinstance(error, StepFailure):
             self.record.updates += state.updates_of_call
         state.updates_of_call = 0

@@ -17,7 +17,7 @@ from pilotage.runtime.weights import WeightKeeper
 
 
 def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
-    """The other instances; raises if the launcher started another number than the options say."""
+    """The other instances; raises if the launcher started more or fewer than the options say."""
     world = World() if peers is None else peers.world
     asked = (execution.instance, execution.batching.instances)
     if asked != (world.rank, world.size):

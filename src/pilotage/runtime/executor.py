@@ -185,7 +185,7 @@ class Executor(ProgramView):
 
     @in_turn
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Capture and load the program for calls like this one, without running it."""
+        """Capture and load the program for calls of this form, without running it."""
         self.compile_for(self.bind(*args, **kwargs))
 
     @in_turn
@@ -199,7 +199,7 @@ class Executor(ProgramView):
         self.record.count_compilation(time.perf_counter() - start)
 
     def compilation_for(self, call: BoundCall) -> tuple[Compilation, tuple[TensorSpec, ...]]:
-        """What the program for a call is made from, and the specification of its micro-batch."""
+        """The compilation for a call, and the specification of its micro-batch."""
         if self._followed is not None:
             self._read(self._followed.settings)
         micro_batch = self._binder.micro_batch(call)
@@ -246,7 +246,7 @@ class Executor(ProgramView):
             self._capture_again()
 
     def _capture_again(self) -> None:
-        """Let the next call capture the module as it is then, and train on from the present state."""
+        """Capture the module again at the next call, and continue training from the present state."""
         if self._session is not None:
             self._session.refuse_torn()
             optimizer, streams = self._session.optimizer_state(), self._session.streams
@@ -351,7 +351,7 @@ class Executor(ProgramView):
     def _read(self, optimizer: FollowedOptimizer) -> None:
         """Read the optimizer's present values."""
         self.set_plan(optimizer.plan(self._compiled_plan))
-        # Only now: as long as a change is refused, every call has to refuse it.
+        # Last, so that a refused change is refused again by every later call.
         optimizer.note()
 
     def _ready(self, call: BoundCall) -> Session:
@@ -380,7 +380,7 @@ class Executor(ProgramView):
         return session
 
     def _follows_shape(self, call: BoundCall) -> bool:
-        """Take a program for the shapes of a call, if they are others; this executor has only one program."""
+        """Switch to the program for the shapes of a call; this executor has only one, so nothing happens."""
         return False
 
     def _compilation(self, sample: Callable[[], Sequence[Tensor]], code: PackedCode | None = None) -> Compilation:

@@ -29,7 +29,7 @@ from pilotage.torch_private import DisableTorchFunctionSubclass, foreach_copy_, 
 from pilotage.turns import PROCESS_WIDE, Turn
 
 _HOLDER = "_pilotage_trained_weights"
-"""Under this name a stale tensor keeps alive what it can be fetched from."""
+"""The attribute of a stale tensor that keeps the object alive from which its values are fetched."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Ownership:
         self.versions = itertools.count(1)
         """The versions of all changes, in the order in which devices made them."""
         self.generation = 0
-        """Grows with every claim and release, so that answers can be kept until then."""
+        """Grows with every claim and release, so that answers can be cached until the next one."""
 
     def turn_of(self, tensors: Iterable[Tensor]) -> Turn:
         """The turn of all users of these tensors; users that had different turns share one from now on."""
@@ -82,7 +82,7 @@ class Ownership:
             self.generation += 1
 
     def claims_of(self, tensors: Iterable[Tensor]) -> list[Claim]:
-        """What is known about some tensors, each claim once."""
+        """The claims on some tensors, each once."""
         with self._turn:
             found = [self._claims.get(tensor) for tensor in tensors]
         return list({id(claim): claim for claim in found if claim is not None}.values())
@@ -124,12 +124,12 @@ class TrainedWeights:
         self.read_by: Callable[[], object] | None = None
         """A drop-in's callback for reads of the host's tensors while they are stale; it may fetch them itself."""
         self.clipped = clipped
-        """Called when torch has looked for gradients to clip, and there are none on the host."""
+        """Called when torch looks for gradients to clip and the host has none."""
         self._plain = {name: type(tensor) for name, tensor in self._host.items()}
         self._can_wait = all(kind in _STALE for kind in self._plain.values())
         self._stale = False
         self._is_marked = False
-        """Whether all of the host's tensors say that they are stale."""
+        """Whether all of the host's tensors are marked as stale."""
         self._shared: list[str] = []
         self.is_untouched = False
         """Whether the host's tensors cannot have been written to since the device trained them."""
@@ -150,7 +150,7 @@ class TrainedWeights:
         self._claim = OWNERSHIP.claim(list(self._host.values()), self)
 
     def expect_change(self) -> None:
-        """The device is about to change its weights: from now on, using the host's tensors fetches them."""
+        """Note that the device is about to change its weights: from now on, using the host's tensors fetches them."""
         self._claim.version = next(OWNERSHIP.versions)
         self._stale = True
         # The user's own parameter classes are not replaced; such weights are copied back after each call.
@@ -168,7 +168,7 @@ class TrainedWeights:
         self.is_untouched = not self._shared
 
     def changed(self, *, in_failure: bool = False) -> None:
-        """The device has changed its weights; if a call has failed, other processes may not get here."""
+        """Note that the device has changed its weights; if a call has failed, other processes may not call this."""
         self._claim.version = next(OWNERSHIP.versions)
         if not (self._stale and self._is_marked):
             # Another thread has read the weights in the middle of the call.
@@ -249,7 +249,7 @@ _LOOK_AGAIN, _LONGEST_WAIT = 0.05, 60.0
 
 
 def _copy_all(targets: Mapping[str, Tensor], sources: Mapping[str, Tensor]) -> None:
-    """Copy all tensors or none: what does not fit is refused before the first one."""
+    """Copy all tensors or none: shapes that do not match are refused before the first copy."""
     with torch.no_grad(), DisableTorchFunctionSubclass():
         for name, target in targets.items():
             if target.shape != sources[name].shape:
@@ -281,7 +281,7 @@ _METADATA = frozenset(
         ),
     }
 )
-"""What can be asked of a tensor without looking at its values."""
+"""Functions of a tensor that do not read its values."""
 
 
 def _fetching(
@@ -311,7 +311,7 @@ def _has_aliases(tensor: Tensor) -> bool:
 
 
 _USERS_OF_AN_UNSHARED_TENSOR = 2
-"""The tensor, and the handle that is made in order to count."""
+"""The references that are always there: the tensor, and the handle that is made in order to count."""
 
 
 def _fetch(stale: Iterable[Tensor]) -> None:
@@ -320,7 +320,7 @@ def _fetch(stale: Iterable[Tensor]) -> None:
         if holder is not None:
             holder.fetch_when_read()
         if holder is None or not holder.stale:
-            # Otherwise a leftover mark would be fetched again and again.
+            # Otherwise the weights of a leftover mark would be fetched again and again.
             tensor.__class__ = _PLAIN.get(type(tensor), type(tensor))
 
 

@@ -40,7 +40,7 @@ class HostSteps:
         # Weak: an optimizer may hold the executor that holds this.
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
         self.noted: dict[torch.optim.Optimizer, str] = {}
-        """Which optimizers were stepped since the weights were last sent, and where."""
+        """The optimizers that were stepped since the weights were last sent, each with the line of the step."""
         self.transfers = 0
         """How often weights were sent to the device, or returned to the host by detaching."""
         self._remedy = remedy
@@ -72,7 +72,7 @@ class HostSteps:
         self.sent()
 
     def ignore(self) -> None:
-        """Do not watch from now on."""
+        """Stop watching."""
         self._remedy = None
         self.end()
 
@@ -150,7 +150,7 @@ def is_given_to_a_program(optimizer: torch.optim.Optimizer) -> bool:
 
 def have_gradients(parameters: Iterable[Tensor]) -> bool:
     """Whether any of these parameters has a gradient on the host."""
-    # Stale weights can tell whether they have a gradient.
+    # Whether a stale weight has a gradient is known without fetching it.
     with DisableTorchFunctionSubclass():
         return any(parameter.grad is not None for parameter in parameters)
 

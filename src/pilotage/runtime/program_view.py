@@ -1,4 +1,4 @@
-"""What others may see of the program that an executor has compiled."""
+"""A read-only view of the program that an executor has compiled."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pilotage.runtime.session import OptimizerState, Session
 
 
 class ProgramView:
-    """Shows a compiled program; most properties raise if there is none."""
+    """Shows a compiled program; most properties raise before the first compilation."""
 
     _session: Session | None = None
 
     rebuild: Callable[[list[Tensor]], Any]
-    """Arranges the outputs of a call as forward returns them; there is none before the first compilation."""
+    """Arranges the outputs of a call as forward returns them; None before the first compilation."""
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there is a program."""
+        """Whether a program was compiled."""
         return self._session is not None
 
     @property
@@ -68,12 +68,12 @@ class ProgramView:
 
     @property
     def has_synthetic_inputs(self) -> bool:
-        """Whether the program runs on made-up inputs instead of the host's."""
+        """Whether the program runs on synthetic inputs instead of the host's."""
         return self.session.synthetic is not None
 
     @property
     def times(self) -> CallTimes | None:
-        """When the parts of the last call were done; None if the device cannot say."""
+        """When the parts of the last call were done; None if the device does not report it."""
         return self.session.times
 
     @property

@@ -41,7 +41,7 @@ Slots = dict[tuple[str, str], Tensor]
 
 @dataclass(kw_only=True)
 class Session:
-    """What exists from the compilation of a program until it is destroyed.
+    """A compiled program with its strategy, from compilation until it is destroyed.
 
     Large because calls, checkpoints, files and reports all ask it about the program that runs.
     """
@@ -67,10 +67,10 @@ class Session:
     """The optimizer's state while the program is detached."""
 
     entry: Entry | None = None
-    """The compiled code that runs, or what the search for it found."""
+    """The compiled code that runs, or the result of the search for it."""
 
     threads: ThreadTuner | None = None
-    """Finds the number of threads, if that may be decided here."""
+    """Finds the best number of threads; None if it must not be changed."""
 
     ascent: Ascent | None = None
     """The pending switch to compiled code, if any."""
@@ -79,7 +79,7 @@ class Session:
     """Finds the update after which all instances switch to compiled code; None if this is the only one."""
 
     why_not_compiled: str = ""
-    """Why there is no ascent; instances say it to each other."""
+    """Why the program cannot be compiled; instances report it to each other."""
 
     tier: Tier = field(init=False)
     """How the program is executed at present."""
@@ -174,7 +174,7 @@ class Session:
             return strategy.run(inputs)
 
     def _settings(self, program: Program) -> list[AbstractContextManager[object]]:
-        """What has to be set while a call runs."""
+        """The contexts in which a call runs."""
         found: list[AbstractContextManager[object]] = []
         if program.draws_random_numbers:
             # Torch's generators belong to the process, and so do the tables of a module that the eager tier runs.
@@ -201,12 +201,12 @@ class Session:
         return self.choice.capabilities.device.type
 
     def tune_threads(self, seconds: float) -> None:
-        """Take the time of a call into account, unless a compiler has run beside it."""
+        """Pass the duration of a call to the thread tuner, unless a compiler has run beside it."""
         if self.threads is not None and not (self.ascent is not None and self.ascent.is_compiling):
             self.threads.note(seconds)
 
     def refuse_torn(self) -> None:
-        """Raise if an update was interrupted and what it was changing was not loaded again."""
+        """Raise if an update was interrupted and the state that it was changing was not loaded again."""
         if self.strategy.state is not None and (torn := self.strategy.state.torn):
             raise TornStateError(
                 f"A call was interrupted during an update, and {' and '.join(sorted(torn))} on the device may "
@@ -249,7 +249,7 @@ class Session:
         return entry
 
     def use(self, entry: Entry) -> None:
-        """Run what was found to be fastest from now on; detach first if the state needs another memory layout."""
+        """Run the fastest code found from now on; detach first if the state needs another memory layout."""
         if self.ascent is not None and not self.ascent.is_compiling:
             self.stop_ascent()
         tuning = entry.tuning

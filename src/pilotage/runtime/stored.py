@@ -120,7 +120,7 @@ def read_stored(path: Path, permission: Permission = UNTRUSTED) -> StoredModel:
             f"{path} contains {kind}, not a compiled model. Name the file of a compiled model, or continue a "
             "checkpoint with restore_checkpoint()."
         )
-    # The model outlives the file, which may be overwritten.
+    # The file may be overwritten while the model still exists.
     tensors = {name: tensor.clone() for name, tensor in mapped.items()}
     with well_formed(str(path)):
         program = program_from_data(content["program"], _named(tensors, "constant/"), permission)

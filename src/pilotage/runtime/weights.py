@@ -50,7 +50,7 @@ class WeightKeeper:
         return self._found_turn
 
     def find_turn_again(self) -> None:
-        """Find out again which executors share the module's tensors, some of which may have been replaced."""
+        """Find out again which executors share the module's tensors, because some tensors may have been replaced."""
         self._found_turn = None
 
     def attach(self, strategy: Strategy, any_process: Callable[[bool], bool] | None) -> None:
@@ -103,7 +103,7 @@ class WeightKeeper:
         Trained weights that are untouched do not have to be asked.
         """
         if self._device is dict:
-            # Detached: all of them are sent when the device is taken again.
+            # Detached: all of them are sent when the program is attached again.
             return []
         if self._generation != OWNERSHIP.generation or (self.trained is None and self._claims):
             # What another program has written to these weights is not an edit.
@@ -248,7 +248,7 @@ class _Clipping:
         self._is_told = False
 
     def report(self) -> None:
-        """Warn, unless that was done before."""
+        """Warn at the first call."""
         if not self._is_told:
             self._is_told = True
             self._tell(

@@ -1,4 +1,4 @@
-"""Which cards of this process replicas and stages use: those present, requested and possible."""
+"""Which cards replicas and stages of this process use, from those that are present, requested and usable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Cards:
 def choose_cards(
     execution: Execution, choice: Choice, *, trains: bool, in_pipeline_group: bool, tell: Callable[[Event], None]
 ) -> Cards:
-    """The cards of a program. If cards were named, raises for what cannot run on several of them."""
+    """The cards of a program; raises if the user named cards and the program cannot run on several."""
     usable = _cards_of(choice.capabilities, execution.cards)
     cards = cards_for(usable, execution.batching.replicas)
     if in_pipeline_group or len(cards) < 2:
@@ -58,7 +58,7 @@ def choose_cards(
 
 
 def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Program) -> bool:
-    """Whether several micro-batches can be on their way through stages on cards of this process at once."""
+    """Whether several micro-batches can be in flight at once through stages on cards of this process."""
     batching = execution.batching
     loops = 1 if program.trains else batching.device_iterations
     return (

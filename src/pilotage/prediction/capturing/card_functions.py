@@ -1,4 +1,4 @@
-"""Functions that a card computes by kernels of its own: attention without a matrix of scores, dropout, recurrence.
+"""Functions that a card computes by special kernels: attention without a matrix of scores, dropout, recurrence.
 
 Which kernel torch takes depends on how it was built, and tensors without values on a card need a torch that was built
 for it. So a program is captured on the processor, with the operations that torch would take on a card.

@@ -34,7 +34,7 @@ _DEVICE = torch.device("cpu")
 
 
 def captured_for(subject: Subject, kind: Kind) -> Program:
-    """The program that such a device would run; no tensor has values, and no such device has to be here."""
+    """The program that a kind of device would run; works without values and without such a device."""
     compilation = Compilation(
         module=subject.module,
         modes=subject.modes,
@@ -66,7 +66,7 @@ def captured_update(step: UpdateStep) -> GraphModule:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Keep Python from looking for garbage: a capture makes many objects that stay, and looking takes a tenth of it."""
+    """Pause Python's garbage collector, which takes a tenth of a capture, because it creates many lasting objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -100,7 +100,7 @@ class _ModelBackend:
         )
 
     def problem(self, *, asked: bool = True) -> str | None:
-        """Nothing runs here."""
+        """A model of a device runs nothing."""
         return "it is a model of a device"
 
     def load(

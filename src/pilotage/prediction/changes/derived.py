@@ -37,7 +37,7 @@ def with_recomputed_blocks(program: Program, blocks: Iterable[str]) -> Program |
 
 
 def _keep_results(graph: GraphModule, blocks: tuple[str, ...]) -> bool:
-    """Mark what each module hands to operations of forward outside of it, or returns."""
+    """Mark the values that each module returns, or passes to operations of forward outside of it."""
     found = False
     for node in graph.graph.nodes:
         block = _block_of(node, blocks)
@@ -69,5 +69,5 @@ def with_single_updates(program: Program) -> Program:
 
 
 def with_slots_on_host(program: Program) -> Program:
-    """A program whose update is a step of its own, with the optimizer's state outside of the device meanwhile."""
+    """A program whose update is a separate step, with the optimizer's state outside of the device between updates."""
     return replace(program, layout=replace(program.layout, slots_on_host=1))

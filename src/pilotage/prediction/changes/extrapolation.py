@@ -1,4 +1,4 @@
-"""A program with more samples, from two captured ones: every size is a line through both."""
+"""Extrapolates a program with more samples from two captured ones: every size lies on a line through both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["with_more_samples"]
 
 
 def with_more_samples(subject: Subject, small: Traced, large: Traced) -> Traced | None:
-    """The program of a subject with more samples than both others; None if its sizes are on no line.
+    """The program of a subject with more samples than both others; None if its sizes do not lie on a line.
 
     Almost all sizes are: a number for each sample, and one for all of them. Where a size grows faster, such as a matrix
     of all pairs of samples, only a capture knows it.

@@ -1,4 +1,4 @@
-"""What to write for half precision, and what it leaves as it was."""
+"""The lines to write for half precision, and what they do not change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def how_to_halve(kind: str, types: Sequence[Conversion]) -> str:
 
 
 def stays_wide(prediction: Prediction) -> str:
-    """What to know about a program in half precision that mostly multiplies in float32; else nothing."""
+    """A note for a program in half precision that still multiplies mostly in float32; otherwise empty."""
     operations = prediction.traced.update.operations
     products = [each.work for each in operations if each.work.kind in _PRODUCTS]
     wide = sum(each.flops for each in products if each.type == "float32")

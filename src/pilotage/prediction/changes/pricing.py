@@ -28,13 +28,13 @@ __all__ = ["priced_changes"]
 
 How = str | Callable[[Prediction], str]
 Made = tuple[str, How, Callable[[], Prediction | None]]
-"""What is changed, what to write, and how to predict it."""
+"""A change, the lines to write for it, and how to predict its effect."""
 
 
 def priced_changes(
     subject: Subject, base: Prediction, seconds: float, *, captures: bool = True
 ) -> tuple[list[Change], list[str]]:
-    """Changes with their effect; those that there was no time or no way to predict are returned by name.
+    """Changes with their effect, and the names of changes that could not be predicted, or not in time.
 
     ``seconds`` is processor time, so that a busy machine prices the same changes. Without ``captures``, only changes
     that need no other run of forward are priced.
@@ -48,7 +48,7 @@ def priced_changes(
         try:
             prediction = predict()
         except (PilotageError, RuntimeError, TypeError, ValueError, IndexError):
-            # A module that does not run in this form is not offered in it.
+            # If the module does not run with this change, the change is not suggested.
             left_out.append(option)
             continue
         if prediction is not None:
@@ -68,7 +68,7 @@ def _change(option: str, how: How, prediction: Prediction) -> Change:
 
 
 def _changes(subject: Subject, base: Prediction) -> Iterator[Made]:
-    """Those that need no other capture."""
+    """Changes that need no new capture."""
     model, found, words = base.model, base.traced, wording_of(subject.execution)
     batching = subject.execution.batching
     iterations = 10 if batching.device_iterations == 1 else 4 * batching.device_iterations
@@ -140,7 +140,7 @@ def _recomputation(subject: Subject, base: Prediction, words: Wording) -> Iterat
 
 
 def _captured_again(subject: Subject, base: Prediction) -> Iterator[Made]:
-    """Those that need another capture, which runs forward."""
+    """Changes that need a new capture, which runs forward."""
     model, batching, words = base.model, subject.execution.batching, wording_of(subject.execution)
     if any(each.dtype == torch.float32 for each in subject.module.parameters()):
         half, name = (torch.float16, "float16") if model.kind == "ipu" else (torch.bfloat16, "bfloat16")
@@ -186,7 +186,7 @@ _MOST_STAGES = 16
 
 
 def _again(base: Prediction, found: Traced) -> Prediction:
-    """The same operations in other circumstances; all micro-batches of a call lie on the device."""
+    """The same operations in another batching; the device holds all micro-batches of a call."""
     times = found.batching.device_iterations / base.traced.batching.device_iterations
     tensors = tuple(
         replace(each, bytes=round(each.bytes * times)) if each.category is Category.INPUTS else each
@@ -210,7 +210,7 @@ def _of_program(subject: Subject, program: Program, base: Prediction) -> Predict
 
 
 def _pooling(accumulating: Subject, base: Prediction) -> Program:
-    """The program that pools gradients: the present one, if it does."""
+    """The program with pooled gradients: the present one if it has them."""
     program = base.traced.program
     if program is not None and Action.ACCUMULATE in program.computations:
         return program
@@ -233,6 +233,6 @@ def _narrow_inputs(subject: Subject) -> int | None:
 
 
 def _faster(loading: Loading, narrow: int, base: Prediction) -> Loading:
-    """Loading takes less in the proportion of the bytes."""
+    """The loading time, reduced in proportion to the bytes."""
     share = narrow / max(1, base.traced.input_bytes)
     return replace(loading, sample_seconds=loading.sample_seconds * min(1.0, share))

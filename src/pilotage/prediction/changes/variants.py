@@ -27,7 +27,7 @@ def with_accumulation(subject: Subject, micro_batches: int) -> Subject:
 
 
 def types_of_attributes(module: nn.Module) -> list[Conversion]:
-    """Attributes of modules that say float32: types that a forward computes in, whatever its weights have."""
+    """Attributes of modules that are float32: types that forward computes in, whatever the type of its weights."""
     return [
         (path, name)
         for path, part in module.named_modules()
@@ -38,7 +38,7 @@ def types_of_attributes(module: nn.Module) -> list[Conversion]:
 
 @contextmanager
 def in_type(subject: Subject, dtype: torch.dtype) -> Iterator[Subject]:
-    """While active, the module's float32 tensors and types are others; yields the subject with such inputs."""
+    """While active, the module's float32 tensors and types are replaced; yields the subject with such inputs."""
     changed: list[tuple[dict[str, Any], str, Any]] = []
     made: dict[int, Tensor] = {}
     try:

@@ -47,6 +47,6 @@ _PILOTAGE = Wording(
 
 
 def wording_of(execution: Execution) -> Wording:
-    """The words of the interface that made these options."""
+    """The wording for the interface that made these options."""
     # Only PopTorch takes the loss that forward calls for the one to train on.
     return _POPTORCH if execution.loss_rule is LossRule.CALLED else _PILOTAGE

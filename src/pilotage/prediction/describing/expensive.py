@@ -1,4 +1,4 @@
-"""The most expensive things of a program, and what its figures say."""
+"""The most expensive operations and tensors of a program, and remarks about its figures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _by_memory(prediction: Prediction) -> list[tuple[float, Expensive]]:
 
 
 def _besides(prediction: Prediction) -> list[tuple[float, Expensive]]:
-    """Time that no operation takes."""
+    """Time that is not spent in operations."""
     whole = prediction.update_seconds or 1.0
     reasons = {
         "host": "calls and copies between host and device",

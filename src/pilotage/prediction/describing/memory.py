@@ -16,7 +16,7 @@ _POINTS, _LAYERS, _TENSORS = 400, 300, 50
 
 
 def memory_of(prediction: Prediction) -> Memory:
-    """How much of what, where and when, on the fullest device."""
+    """The memory by category, module and operation, on the fullest device."""
     fullest = prediction.needs.fullest
     live, tiles = fullest.live, prediction.model.tiles
     by_category = dict(live.at_peak())
@@ -48,7 +48,7 @@ def memory_of(prediction: Prediction) -> Memory:
 
 
 def _layers(live: Liveness) -> tuple[LayerMemory, ...]:
-    """What each module has at the peak, the largest first."""
+    """The memory of each module at the peak, largest first."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for tensor, size in live.live:
         if tensor.module:
@@ -61,7 +61,7 @@ def _layers(live: Liveness) -> tuple[LayerMemory, ...]:
 
 
 def _timeline(live: Liveness) -> Timeline:
-    """Some of the operations, the largest of each group of neighbours."""
+    """A selection of operations: the largest of each group of neighbours."""
     count = len(live.totals)
     step = max(1, -(-count // _POINTS))
     chosen = {

@@ -1,4 +1,4 @@
-"""What a prediction knows about a kind of device."""
+"""Models of devices: the numbers that predictions are computed from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Kind = Literal["card", "ipu", "processor"]
-"""How programs run on it: kernels one after the other on a card, tiles in step on an IPU, threads on a processor."""
+"""How a device runs programs: a card runs one kernel after the other, an IPU all tiles in step, a processor threads."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,13 +29,13 @@ class Memory:
     """The memory of one device."""
 
     capacity_bytes: int
-    """What a program can use."""
+    """The part that a program can use."""
 
     rounding_bytes: int = 1
-    """The allocator gives out multiples of this."""
+    """Allocations are rounded up to multiples of this."""
 
     workspace_bytes: int = 0
-    """What libraries for matrix products keep for themselves."""
+    """The workspace of the libraries for matrix products."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,78 +46,78 @@ class Compute:
     float16: float
     bfloat16: float
     tf32: float = 0.0
-    """Float32 products of 10 bits; 0 if there are none."""
+    """Float32 products with a mantissa of 10 bits; 0 if the device does not have them."""
 
     float64: float = 0.0
-    """0 takes half of float32."""
+    """0 stands for half of float32."""
 
     vector: float = 0.0
-    """Operations other than products, such as exp and tanh; 0 takes float32."""
+    """Operations other than products, such as exp and tanh; 0 stands for the rate of float32."""
 
     product_efficiency: float = 0.5
     convolution_efficiency: float = 0.5
-    """Cards have a section [convolutions] besides, which multiplies it."""
+    """On cards it is multiplied by the fractions in the section [convolutions]."""
 
     attention_efficiency: float = 0.3
     attention_float32_efficiency: float = 0.5
     misaligned_efficiency: float = 1.0
-    """The fraction that is left of half-precision products whose rows begin anywhere, and of convolutions to a number
+    """The remaining fraction for half-precision products with unaligned rows, and for convolutions to a number
     of channels that is not a multiple of the device's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic:
-    """How fast the memory of one device is, in bytes per second.
+    """The memory bandwidth of one device in bytes per second, and which fraction each kind of operation reaches.
 
-    Large because each kind of operation reaches another part of it.
+    Large because the fraction differs between kinds of operations.
     """
 
     memory: float
-    """What streaming operations reach."""
+    """The bandwidth that streaming operations reach."""
 
     cache: float = 0.0
-    """The same for data that still lies in a cache; 0 if there is none."""
+    """The same for data in the cache; 0 if the device has none."""
 
     cache_bytes: int = 0
     normalization: float = 1.0
-    """The fraction of it that normalisations reach."""
+    """The fraction of the bandwidth that normalisations reach."""
 
     normalization_seconds: float = 0.0
-    """What each element costs a normalisation at least, and in backward twice."""
+    """The least time per element of a normalisation; backward takes twice as much."""
 
     normalization_row_seconds: float = 0.0
-    """What each row costs the backward pass of a layer normalisation, which sums over all rows."""
+    """The time per row in the backward pass of a layer normalisation, which sums over all rows."""
 
     lane_seconds: float = 0.0
-    """What each element costs the processor that sums all of a channel."""
+    """The time per element if a single processor sums a whole channel."""
 
     reduction: float = 1.0
     random: float = 1.0
     resizing: float = 1.0
     resizing_seconds: float = 0.0
-    """What each element costs pooling and interpolation at least."""
+    """The least time per element of pooling and interpolation."""
 
     pool_backward_seconds: float = 0.0
-    """What each element costs the backward pass of max pooling at least."""
+    """The least time per element in the backward pass of max pooling."""
 
     conversion_seconds: float = 0.0
-    """What each element costs an operation that converts types at least: to a wider type, or between operands."""
+    """The least time per element of an operation that converts types: to a wider one, or to that of another operand."""
 
     strided_seconds: float = 0.0
-    """What each element costs a copy between tensors whose rows lie in another order at least."""
+    """The least time per element of a copy between tensors whose rows are in different orders."""
 
     loss_seconds: float = 0.0
-    """What each pixel costs the processor that sums the loss of an image."""
+    """The time per pixel if a single processor sums the loss of an image."""
 
     transposition: float = 1.0
     transposition_seconds: float = 0.0
-    """What each element costs a copy into another order at least."""
+    """The least time per element of a copy into another memory layout."""
 
     lists: float = 1.0
-    """The fraction that operations on lists of tensors reach."""
+    """The fraction of the bandwidth that operations on lists of tensors reach."""
 
     scatter: float = 0.5
-    """The fraction of it that writing to scattered rows reaches; on an IPU also reading them."""
+    """The fraction of the bandwidth for writing scattered rows; on an IPU also for reading them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,62 +125,62 @@ class Overheads:
     """Times that do not depend on the amount of data."""
 
     operation_seconds: float
-    """One kernel or operation, however small."""
+    """The time of the smallest kernel or operation."""
 
     product_seconds: float = 0.0
-    """A matrix product or convolution takes this much longer."""
+    """Added for a matrix product or a convolution."""
 
     convolution_seconds: float = 0.0
-    """A convolution takes this much longer than a product, and twice as much in each pass of its backward."""
+    """Added for a convolution besides the time for products; twice for each pass of its backward."""
 
     reduction_seconds: float = 0.0
     split_reduction_seconds: float = 0.0
-    """A sum of many numbers into few, which several processors share, takes this much longer instead; 0 takes the one
+    """Added instead for a sum of many numbers into few, which several processors share; 0 stands for the value
     above."""
 
     conversion_seconds: float = 0.0
-    """An operation that converts types takes this much longer."""
+    """Added for an operation that converts types."""
 
     resizing_seconds: float = 0.0
     scatter_seconds: float = 0.0
-    """Adding up rows that have the same place in a table, as the gradient of an embedding does."""
+    """Added for summing rows with the same index into a table, as the gradient of an embedding does."""
 
     call_seconds: float = 0.0
-    """One call from the host."""
+    """The time of one call from the host."""
 
     eager_seconds: float = 6e-6
-    """One operation that Python starts; the device may still work on earlier ones."""
+    """The time in which Python starts one operation; the device may still work on earlier ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProductTiles:
-    """How a card divides a product among its processors; a wave that is not full takes as long as a full one."""
+    """How a card divides a product among its processors; an incomplete wave takes as long as a full one."""
 
     processors: int
     rows: int = 128
     columns: int = 128
     depth: int = 256
-    """A product costs as if its inner dimension were longer by this."""
+    """Added to the inner dimension of each product, for its fixed cost."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Convolutions:
-    """How a card computes convolutions: as products, of channels that are filled up to whole blocks.
+    """How a card computes convolutions: as matrix products, with channels padded to whole blocks.
 
-    Large because each number is measured on its own, in float32 and in half precision.
+    Large because each number is measured separately, in float32 and in half precision.
     """
 
     columns: int = 64
-    """Output channels are filled up to multiples of this."""
+    """Output channels are padded to multiples of this."""
 
     depth: int = 32
-    """In half precision, input channels are filled up to multiples of this; float32 takes a quarter, and one more."""
+    """In half precision, input channels are padded to multiples of this; in float32, to a quarter of it plus one."""
 
     narrow_efficiency: float = 1.0
-    """The fraction of ``convolution_efficiency`` that is reached with fewer output channels than two blocks."""
+    """The fraction of ``convolution_efficiency`` with fewer output channels than two blocks."""
 
     half_efficiency: float = 1.0
-    """The fraction of it that is reached in half precision."""
+    """The fraction of ``convolution_efficiency`` in half precision."""
 
     half_narrow_efficiency: float = 1.0
     input_pass: float = 1.15
@@ -190,41 +190,41 @@ class Convolutions:
     half_input_pass: float = 1.15
     half_weight_pass: float = 1.45
     reordering_seconds: float = 0.0
-    """What each element costs that is brought from the layout channels-first into that of the kernels."""
+    """The time per element to convert an image from channels-first into the layout of the kernels."""
 
     reordering_pixel_seconds: float = 0.0
-    """What each pixel costs besides."""
+    """The time per pixel of the same conversion, added to that of its elements."""
 
     depthwise_seconds: float = 0.0
-    """What each element costs a convolution of single channels in the layout channels-first."""
+    """The time per element of a depthwise convolution in channels-first layout."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """The host of a device, and the way to it."""
+    """The host of a device, and the link between them."""
 
     link_bytes_per_second: float
     copy_bytes_per_second: float = 1e10
-    """Copying a batch into memory that the device can read."""
+    """The rate of copying a batch into memory that the device can read."""
 
     loader_bytes_per_second: float = 1.5e8
-    """What one thread of Python prepares."""
+    """The rate at which one Python thread prepares samples."""
 
     loader_sample_seconds: float = 2e-5
-    """What one sample costs it besides."""
+    """The additional time for each sample."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
-    """The way between two devices of the kind."""
+    """The link between two devices of this kind."""
 
     bytes_per_second: float
     latency_seconds: float = 1e-5
     streaming_bytes_per_second: float = 0.0
-    """The way to memory outside of the device, for offloaded tensors; 0 takes the host's."""
+    """The link to memory outside of the device, for offloaded tensors; 0 stands for the host's."""
 
     group: int = 0
-    """How many devices this link reaches; beyond them ``far_bytes_per_second`` counts. 0: all."""
+    """How many devices this link connects, 0 for all; beyond them ``far_bytes_per_second`` applies."""
 
     far_bytes_per_second: float = 0.0
 
@@ -246,13 +246,13 @@ class Tiles:
     """Vertex code, vertex state and exchange code of one operation, on all tiles together."""
 
     exchange_bytes_per_cycle: float = 4.0
-    """What one tile receives."""
+    """The rate at which one tile receives."""
 
     supersteps: float = 3.0
     """Compute steps of one operation; each ends with a synchronisation of all tiles."""
 
     superstep_cycles: float = 1000.0
-    """Starting the workers of all tiles, and synchronising them."""
+    """The time to start the workers of all tiles and to synchronise them."""
 
     partials: float = 1.0
     """Temporary values of a product, divided by its result in float32."""
@@ -283,11 +283,11 @@ class DeviceModel:
     host: Host
     link: Link
     products: ProductTiles | None = None
-    """Only of a card."""
+    """For cards only."""
 
     convolutions: Convolutions = field(default_factory=Convolutions)
     tiles: Tiles | None = None
-    """Only of an IPU."""
+    """For IPUs only."""
 
     uncertainty: Uncertainty = field(default_factory=Uncertainty)
     assumptions: tuple[str, ...] = ()

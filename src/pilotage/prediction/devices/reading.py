@@ -20,7 +20,7 @@ _OWN = Path(__file__).parent
 
 
 def device_model(given: str) -> DeviceModel:
-    """The model with a name, or in a file whose path ends with ``.toml``."""
+    """The model by name, or from a file whose path ends with ``.toml``."""
     if given.endswith(".toml"):
         return read_model(Path(given))
     known = known_models()

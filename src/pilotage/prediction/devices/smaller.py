@@ -11,7 +11,7 @@ __all__ = ["with_tiles"]
 
 
 def with_tiles(model: DeviceModel, count: int) -> DeviceModel:
-    """An IPU of the same kind with fewer tiles: as much memory, arithmetic and bandwidth less."""
+    """An IPU of the same kind with fewer tiles: memory, arithmetic and bandwidth shrink with them."""
     tiles = model.tiles
     if tiles is None or not 1 <= count <= tiles.count:
         raise OptionError(f"{model.title} has no {count} tiles.")

@@ -16,7 +16,7 @@ __all__ = ["Change", "Device", "Expensive", "Measured"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expensive:
-    """One of the most expensive things of a program."""
+    """One of the most expensive operations or tensors of a program."""
 
     what: str
     seconds: Amount | None = None
@@ -27,11 +27,11 @@ class Expensive:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """Something to change, with its predicted effect."""
+    """A suggested change with its predicted effect."""
 
     option: str
     how: str
-    """What to write."""
+    """The lines to write."""
     peak_bytes: Count | None = None
     update_seconds: Amount | None = None
     throughput: Amount | None = None
@@ -40,14 +40,14 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """What a real run on the device showed, beside what was predicted."""
+    """The measurements of a real run on the device, to compare with the prediction."""
 
     updates: Annotated[int, AtLeast(1)]
     """How many updates (or calls, in inference) were measured."""
     update_seconds: Range
     """The tenth percentile, the median and the ninetieth percentile, measured without looking at single operations."""
     throughput: Amount
-    """With everything that the script does between its updates."""
+    """Includes everything that the script does between its updates."""
     loop_seconds: Amount | None = None
     """The mean time from one update to the next, with what the script does between them."""
     unit: str = "samples/s"

@@ -1,4 +1,4 @@
-"""The memory of a device in a report: how much of what, where, and when."""
+"""The memory of a device in a report: by category, by module and over time."""
 
 from __future__ import annotations
 

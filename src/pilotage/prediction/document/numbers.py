@@ -16,7 +16,7 @@ Amount = Annotated[float, AtLeast(0)]
 """A number that is not negative, such as seconds."""
 
 Phase = Literal["forward", "backward", "update"]
-"""Which part of an update an operation belongs to; inference has only forward."""
+"""The part of an update that an operation belongs to; inference has only forward."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

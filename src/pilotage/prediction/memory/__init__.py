@@ -1,1 +1,1 @@
-"""How much memory a program needs: what lives when, and what a device adds to it."""
+"""How much memory a program needs: the lifetimes of its tensors, and what a device adds."""

@@ -1,4 +1,4 @@
-"""Live bytes after each operation, and what lives at the peak."""
+"""Live bytes after each operation, and the live tensors at the peak."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Liveness:
 def liveness(
     tensors: Sequence[TracedTensor], extra: dict[str, Sequence[int]], operations: int, size: Bytes
 ) -> Liveness:
-    """Sum what lives during each operation; ``extra`` has further bytes by category, one number per operation."""
+    """Sum the tensors that live during each operation; ``extra`` has more bytes by category, a number per operation."""
     count = max(1, operations)
     changes: dict[str, list[int]] = defaultdict(lambda: [0] * (count + 1))
     here = [(tensor, bytes_) for tensor in tensors if (bytes_ := size(tensor))]

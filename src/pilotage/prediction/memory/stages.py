@@ -1,4 +1,4 @@
-"""Which stage of a pipeline each tensor belongs to, and how many micro-batches are under way there."""
+"""Which stage of a pipeline each tensor belongs to, and how many micro-batches are in flight there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StageMap:
     """The part of all weights that each stage has."""
 
     def share(self, tensor: TracedTensor, stage: int) -> float:
-        """Which part of a tensor lies in a stage."""
+        """The fraction of a tensor that a stage has."""
         if self.count == 1:
             return 1.0
         if tensor.is_stored and tensor.owner:
@@ -34,12 +34,12 @@ class StageMap:
         return self.weight_share[stage] if tensor.stage is None else float(tensor.stage == stage)
 
     def in_flight(self, stage: int, accumulation: int) -> int:
-        """For how many micro-batches a stage keeps activations: one forward, one backward."""
+        """The number of micro-batches whose activations a stage keeps in the schedule 1F1B."""
         return max(1, min(accumulation, 2 * (self.count - 1 - stage) + 1))
 
 
 def stages_of(update: UpdateTrace, assigned: Sequence[int | None] | None = None) -> StageMap:
-    """The stages that operations are in, or those that are given for each operation."""
+    """The stages of all operations: their own, or the given ones."""
     stages = [each.stage for each in update.operations] if assigned is None else list(assigned)
     count = max((stage for stage in stages if stage is not None), default=0) + 1
     of_parameter: dict[str, int] = {}

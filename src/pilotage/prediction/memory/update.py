@@ -1,4 +1,4 @@
-"""One update as a sequence of operations, with every tensor that lives meanwhile."""
+"""One update as a sequence of operations, with the lifetime of every tensor."""
 
 from __future__ import annotations
 

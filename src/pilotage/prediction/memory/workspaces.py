@@ -12,7 +12,7 @@ def workspace_of(work: Work, model: DeviceModel) -> int:
     """The bytes that an operation needs besides its operands and results."""
     if model.kind != "card" or work.kind is not WorkKind.CONVOLUTION:
         return work.workspace
-    # One pass after the other, each with its own.
+    # The passes run one after the other, each with its own workspace.
     return max((_of_pass(part) for part in work.parts if isinstance(part, Convolution)), default=0)
 
 

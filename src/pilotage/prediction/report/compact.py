@@ -1,4 +1,4 @@
-"""A report as the page carries it: operations as columns, and each repeated text once."""
+"""The compact form of a report inside the page: operations as columns, and each repeated text once."""
 
 from __future__ import annotations
 

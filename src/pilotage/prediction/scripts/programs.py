@@ -1,4 +1,4 @@
-"""Stops a script at its first call of a program, and takes what the program would be captured from."""
+"""Stops a script at its first call of a program, and takes the subject of its capture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["stopping_at_programs"]
 
 @contextmanager
 def stopping_at_programs(name: str) -> Iterator[None]:
-    """While active, the first call of a program ends the script with what is known about it."""
+    """While active, the first call of a program ends the script and returns the subject."""
     loading = _LoadingWatch()
 
     def compile_for(executor: Executor, call: BoundCall) -> None:

@@ -1,4 +1,4 @@
-"""The exception that ends a script once it reaches what is predicted."""
+"""The exception that ends a script once it reaches the program to predict."""
 
 from __future__ import annotations
 

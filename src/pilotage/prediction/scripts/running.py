@@ -1,4 +1,4 @@
-"""Runs a script or a function until it reaches what is predicted."""
+"""Runs a script or a function until it reaches the program to predict."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Found", "find"]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a script had reached when it was ended."""
+    """What was found in a script when it was ended."""
 
     what: Subject | Traced
     mode: FakeTensorMode
@@ -52,7 +52,7 @@ def find(target: str, arguments: Sequence[str] = ()) -> Found:
             stack.enter_context(updates.watching())
             stack.enter_context(valueless)
             stack.enter_context(warnings.catch_warnings())
-            # Torch looks for the gradients of real tensors that meet tensors without values.
+            # Torch looks at the gradients of real tensors that are used together with tensors without values.
             warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
             call()
     except Reached as reached:
@@ -112,5 +112,5 @@ def _call(module: str, function: str, arguments: Sequence[str]) -> None:
             found = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError) as error:
             raise PredictionError(f"{module}:{function} cannot be found: {error}.") from None
-        # A function without parameters reads the command line by itself.
+        # A function without parameters may read the command line itself.
         found(*(arguments if inspect.signature(found).parameters else ()))

@@ -1,4 +1,4 @@
-"""Follows the first update of a plain PyTorch script: its operations, and the tensors that live meanwhile."""
+"""Records the first update of a plain PyTorch script: its operations, and the lifetimes of its tensors."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class UpdateWatch:
         )
 
     def _is_kept(self, memory: _Memory, backward: Sequence[int]) -> bool:
-        """Whether forward made it and backward needed it."""
+        """Whether forward created the tensor and backward used it."""
         if memory.category is not Category.TEMPORARIES or memory.first < 0 or memory.last >= ALWAYS:
             return False
         place = bisect(backward, memory.first)
@@ -217,7 +217,7 @@ class UpdateWatch:
         if memory is not None:
             memory.category = category
             if category is Category.OPTIMIZER:
-                # From the second update on it is there from the start.
+                # From the second update on, optimizer state exists from the start.
                 memory.first = -1
 
     def _line(self) -> str | None:

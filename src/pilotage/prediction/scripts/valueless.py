@@ -22,10 +22,10 @@ from pilotage.torch_private import LOCAL_SCALAR, MODULE_APPLY, FakeTensor, FakeT
 __all__ = ["Valueless", "fake_mode"]
 
 _LARGE = 4096
-"""Elements from which a tensor of a module gets no memory."""
+"""Tensors of a module with at least this many elements get no memory."""
 
 Observer = Callable[[Any, Sequence[Any], dict[str, Any], Any], None]
-"""Gets every operation with its arguments and its result."""
+"""A function that is called with every operation, its arguments and its result."""
 
 
 def fake_mode() -> FakeTensorMode:
@@ -41,7 +41,7 @@ class Valueless(TorchDispatchMode):
         self.mode = fake_mode()
         self.observe = observe
         self.values_read = 0
-        """How often the script asked for a value that is not there."""
+        """How often the script read a value that does not exist."""
         self._applied: dict[int, tuple[Tensor, Tensor]] = {}
         """Tensors that were moved or converted, with their new form, so that tied weights stay tied."""
         self._patch = ExitStack()
@@ -124,7 +124,7 @@ def _has_tensors(values: Sequence[Any]) -> bool:
 
 
 def _elements(args: Sequence[Any], kwargs: dict[str, Any]) -> int:
-    """How many elements a function that makes a tensor is asked for."""
+    """How many elements a call of a function that creates a tensor requests."""
     largest = 0
     for each in (*args, *kwargs.values()):
         if isinstance(each, list | tuple) and each and all(isinstance(size, int) for size in each):

@@ -15,7 +15,7 @@ _WRAPPERS = ("trainingModel", "inferenceModel", "pilotage.training", "pilotage.i
 
 
 def apply_split(script: Path, lines_for: Callable[[str], list[str]]) -> list[str]:
-    """Insert the lines for the script's model before it is wrapped; returns them as they were written."""
+    """Insert the lines for the script's model before it is wrapped; returns the inserted lines."""
     text = script.read_bytes().decode("utf-8")
     if "BeginBlock(" in text or "enter_stage(" in text:
         raise PredictionError(f"{script} already begins blocks: remove these lines first, then apply the split.")

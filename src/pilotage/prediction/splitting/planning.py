@@ -77,7 +77,7 @@ def _in(prediction: Prediction, units: Sequence[Unit], chosen: Sequence[int]) ->
 
 
 def best_boundaries(prediction: Prediction, units: Sequence[Unit], devices: int) -> list[int]:
-    """Dynamic programming over the parts: first that everything fits, then the time of the slowest stage.
+    """Dynamic programming over the parts: minimises memory above the limit first, then the time of the slowest stage.
 
     Where nothing fits, the fullest stage is made as small as possible.
     """
@@ -111,7 +111,7 @@ def best_boundaries(prediction: Prediction, units: Sequence[Unit], devices: int)
 
 
 def _improved(prediction: Prediction, units: Sequence[Unit], chosen: list[int]) -> list[int]:
-    """Move boundaries by one part as long as the whole prediction gets better: it knows more than the sums."""
+    """Move boundaries by one part while the full prediction improves: it is more exact than the sums."""
     best, score = chosen, _score(_in(prediction, units, chosen))
     for _ in range(len(units)):
         better = None

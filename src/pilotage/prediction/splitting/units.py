@@ -12,12 +12,12 @@ from pilotage.prediction.trace.operations import Category, Phase, TracedOperatio
 __all__ = ["Unit", "assigned_stages", "units_of"]
 
 _PARTS = 6
-"""How many parts a stage should have at least, so that stages can be balanced."""
+"""The least number of parts per stage, so that stages can be balanced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
-    """Consecutive operations of forward, from the beginning of a module on, with what belongs to them."""
+    """Consecutive operations of forward, starting at a module, with their time and memory."""
 
     module: str
     """The module that begins it; empty for what runs before the first one."""

@@ -65,14 +65,14 @@ def _streaming(work: Work, model: DeviceModel) -> Cost:
 
 
 def _least(work: Work, model: DeviceModel) -> float:
-    """What the elements take, however few bytes they have."""
+    """The least time for the elements, whatever their size in bytes."""
     traffic = model.traffic
     twice = 2.0 if work.backward else 1.0
     if work.lanes and work.type != "float32" and not work.backward:
         # Statistics and values take a kernel each, where cuDNN has one for float32.
         twice = 1.5
     if work.kind is WorkKind.REDUCTION and work.lanes:
-        # The loss of an image: few processors go through all of its pixels.
+        # The loss of an image: only a few processors sum all of its pixels.
         return work.elements / work.lanes * traffic.loss_seconds
     each = {
         WorkKind.NORMALIZATION: 0.0 if work.rows and work.backward else traffic.normalization_seconds * twice,
@@ -116,7 +116,7 @@ def _converts(work: Work) -> bool:
 
 
 def _fraction(work: Work, model: DeviceModel) -> float:
-    """The part of the bandwidth that such an operation reaches."""
+    """The fraction of the bandwidth that such an operation reaches."""
     traffic = model.traffic
     match work.kind:
         case WorkKind.NORMALIZATION:

@@ -16,11 +16,11 @@ from pilotage.prediction.trace.work import Convolution
 __all__ = ["pass_seconds"]
 
 _FEW = 3
-"""Images with fewer channels have kernels of their own, which fill up less."""
+"""Images with fewer channels have special kernels with less padding."""
 
 
 def pass_seconds(part: Convolution, kind: str, model: DeviceModel, arithmetic: Arithmetic) -> float:
-    """The time of one pass: the product that computes it or its traffic, and bringing images into order."""
+    """The time of one pass: its product or its memory traffic, and converting images to the layout of the kernels."""
     moving = traffic_seconds(part.moved, model)
     if part.groups > 1 and part.channels_in < 4:
         # Depthwise: each channel is separate, so no matrices are multiplied.
@@ -74,7 +74,7 @@ def _slower(way: str, sizes: Convolutions, half: bool) -> float:
 
 
 def _reordering(pixels: int, channels: int, model: DeviceModel) -> float:
-    """The time to bring an image into the order of the kernels; with one channel both orders are the same."""
+    """The time to convert an image to the layout of the kernels; with one channel the layouts are the same."""
     if channels < 2 or not model.convolutions.reordering_seconds:
         return 0.0
     each = model.convolutions.reordering_seconds * channels + model.convolutions.reordering_pixel_seconds

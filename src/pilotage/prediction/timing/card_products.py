@@ -18,7 +18,7 @@ _SHAPES = ((1.0, 1.0, 1.0), (0.5, 1.0, 0.85), (0.5, 0.5, 0.7), (0.25, 0.5, 0.45)
 """Smaller tiles: the fractions of rows and columns, and how well such a kernel multiplies."""
 
 _SPLITS = (1, 2, 4, 8, 16)
-"""Into how many parts a product may divide its inner dimension; the parts are added afterwards."""
+"""The numbers of parts into which a product may divide its inner dimension; the parts are added afterwards."""
 
 
 def product_seconds(part: Product, work: Work, model: DeviceModel, arithmetic: Arithmetic) -> float:

@@ -1,4 +1,4 @@
-"""The time of one operation, by what it is spent on."""
+"""The time of one operation, by category."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The sum of all categories."""
         return self.compute + self.exchange + self.synchronisation + self.launch + self.host
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arithmetic:
-    """Which float32 products may be computed with 10 bits."""
+    """Which float32 products may be computed with a mantissa of 10 bits."""
 
     products_in_tf32: bool = False
     convolutions_in_tf32: bool = True
 
     @classmethod
     def of_torch(cls) -> Arithmetic:
-        """What torch is set to in this process."""
+        """The present settings of torch in this process."""
         return cls(
             products_in_tf32=torch.get_float32_matmul_precision() != "highest",
             convolutions_in_tf32=bool(torch.backends.cudnn.allow_tf32),

@@ -19,7 +19,7 @@ class StageSeconds:
     forward: float
     backward: float
     update: float = 0.0
-    """Once, at the end."""
+    """The update, once at the end."""
 
     @property
     def work(self) -> float:
@@ -28,7 +28,7 @@ class StageSeconds:
 
 
 def pipeline_schedule(stages: Sequence[StageSeconds], micro_batches: int) -> Pipeline:
-    """One forward and one backward in turn, as soon as the neighbours have delivered; then all stages update."""
+    """One forward and one backward in turn, each as soon as its input has arrived; then all stages update."""
     count = len(stages)
     ends: dict[tuple[str, int, int], float] = {}
     entries: list[PipelineEntry] = []
@@ -61,7 +61,7 @@ def pipeline_schedule(stages: Sequence[StageSeconds], micro_batches: int) -> Pip
 
 
 def _order(stage: int, count: int, micro_batches: int) -> list[tuple[str, int]]:
-    """What a stage does in which order."""
+    """The order of a stage's work."""
     ahead = min(micro_batches, count - stage)
     orders = [("forward", number) for number in range(ahead)]
     for number in range(micro_batches):

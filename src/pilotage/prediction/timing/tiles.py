@@ -19,7 +19,7 @@ _SUPERSTEPS = {
     WorkKind.RESIZING: 0.67,
     WorkKind.GATHER: 0.67,
 }
-"""Compute steps in units of the model's; an elementwise operation has one step only."""
+"""The number of compute steps, relative to the device model's; an elementwise operation has a single step."""
 
 _EXCHANGED = {
     WorkKind.PRODUCT: 1.0,
@@ -30,7 +30,7 @@ _EXCHANGED = {
     WorkKind.NORMALIZATION: 0.1,
     WorkKind.REDUCTION: 0.1,
 }
-"""The part of what an operation reads that comes from other tiles; elementwise operations find it on their own."""
+"""The fraction of an operation's reads that comes from other tiles; elementwise operations read their own tile."""
 
 
 def tile_cost(work: Work, model: DeviceModel) -> Cost:

@@ -1,1 +1,1 @@
-"""What a program does on any device: operations with their work, and tensors with their lifetimes."""
+"""A program independently of devices: operations with their work, and tensors with their lifetimes."""

@@ -123,7 +123,7 @@ def _work(target: OpOverload, name: str, args: Sequence[Any], kwargs: dict[str, 
             backward=searches,
         )
     if name in _GATHERS:
-        # A whole table is not read for a few rows of it.
+        # Selecting a few rows does not read the whole table.
         read = min(read, 2 * written) if name in ("embedding", "index", "gather", "index_select") else read
         return Work(kind=WorkKind.GATHER, flops=0, read=read, written=written, backward=name in _SCATTERS)
     if name in _REDUCTIONS:
@@ -169,7 +169,7 @@ def _list_length(args: Sequence[Any]) -> int:
 
 
 _COLUMNS, _FEW_COLUMNS = 1.4, 2.2
-"""How often sums over columns read their operand, compared with sums over rows; and if processors share a sum."""
+"""How often sums over columns read their operand, compared with sums over rows, and whether processors share a sum."""
 
 _LONG = 1024
 """Processors share a sum of more numbers than this, if there are few sums."""
@@ -278,7 +278,7 @@ def _copy(name: str, given: list[Tensor], made: list[Tensor], read: int, written
 
 
 def _order(source: Tensor, target: Tensor) -> tuple[bool, bool]:
-    """Whether neighbours of one tensor are none in the other, and whether only whole rows lie in another order."""
+    """Whether the innermost dimensions of two tensors differ, and whether only the order of whole rows differs."""
     if source.shape != target.shape or source.dim() < 2:
         return False, False
     turned = source.stride(-1) != target.stride(-1) and min(source.shape[-2:]) > 1

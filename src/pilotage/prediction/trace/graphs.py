@@ -159,7 +159,7 @@ class _GraphTrace:
                 yield name, category, _module(owner), owner
 
     def _tensors(self) -> Iterator[TracedTensor]:
-        """What the operations create, each with its lifetime."""
+        """The tensors that the operations create, each with its lifetime."""
         groups: dict[Node, list[Node]] = defaultdict(list)
         for node in self._graph.nodes:
             groups[self._memories.memory(node)].append(node)
@@ -209,7 +209,7 @@ class _GraphTrace:
         if isinstance(value, Tensor):
             return _storage_bytes(value)
         taken = {user.args[1] for user in base.users if user.target is operator.getitem}
-        # Each result that is taken out of the list has a lifetime of its own.
+        # Each result that is taken out of the list has its own lifetime.
         return sum(_storage_bytes(each) for i, each in enumerate(value or ()) if i not in taken)
 
     def _category(self, base: Node, members: list[Node], uses: list[Node]) -> Category:

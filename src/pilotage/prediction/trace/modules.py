@@ -1,4 +1,4 @@
-"""Which module of a model is running forward at present, for captures to note."""
+"""Tracks which module of a model is running forward, so that captures can record it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ModuleNames:
 
 @contextmanager
 def naming_modules(root: nn.Module) -> Iterator[None]:
-    """While active, captures note the module of each operation."""
+    """While active, captures record the module of each operation."""
     names, entered = ModuleNames(), list[str]()
     names.learn(root)
 
     def enter(module: nn.Module, arguments: Any) -> None:
         name = names.of(module)
-        # A function that forward wraps around a module has no place in the model; it stays in that of its caller.
+        # A module that forward creates has no path in the model; its operations belong to the calling module.
         entered.append(enter_module(name) if name is not None else enter_module(entered[-1] if entered else ""))
 
     def leave(module: nn.Module, arguments: Any, result: Any) -> None:

@@ -1,4 +1,4 @@
-"""The operations of one step, and the tensors that live meanwhile."""
+"""The operations of one step, and the lifetimes of its tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Category", "Phase", "StepTrace", "TracedOperation", "TracedTensor"]
 
 
 class Phase(Enum):
-    """Which part of an update an operation belongs to."""
+    """The part of an update that an operation belongs to."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -19,7 +19,7 @@ class Phase(Enum):
 
 
 class Category(Enum):
-    """What a tensor is for."""
+    """The purpose of a tensor."""
 
     WEIGHTS = "weights"
     GRADIENTS = "gradients"
@@ -63,7 +63,7 @@ class TracedTensor:
     """The last operation that needs it; the number of operations if it stays."""
 
     held: int = -1
-    """The operation until which the list is there that it was returned in, for results of several tensors."""
+    """For one of several results: the last operation at which the list that contains it still exists."""
 
     module: str = ""
     line: str | None = None

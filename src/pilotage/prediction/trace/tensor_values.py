@@ -1,4 +1,4 @@
-"""What the tensors of an operation say about it: how many, how large, of which type."""
+"""The tensors of an operation: their number, sizes and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one operation computes, and what it reads and writes."""
+"""The work of one operation: its arithmetic, and the bytes that it reads and writes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Convolution:
 class Work:
     """The work of one operation.
 
-    Large because device models ask different questions about it.
+    Large because different models of devices need different properties of it.
     """
 
     kind: WorkKind
@@ -110,7 +110,7 @@ class Work:
     """How many sums a normalisation has, each of which one processor computes; 0 if that does not matter."""
 
     elements: int = 0
-    """Of its largest tensor."""
+    """The elements of its largest tensor."""
 
     passes: float = 1.0
     """How often it reads its operands."""
@@ -120,25 +120,25 @@ class Work:
     """Whether attention leaves out the later half of its scores."""
 
     mixed: bool = False
-    """Whether operands have different types; lists of such take a kernel for each tensor."""
+    """Whether operands have different types; on lists, that takes a kernel for each tensor."""
 
     strided: bool = False
-    """Whether it copies between tensors whose rows lie in another order."""
+    """Whether it copies between tensors whose rows are in different orders."""
 
     split: bool = False
     """Whether it sums many numbers into few, so that several processors share each sum."""
 
     rows: int = 0
-    """Of a layer normalisation."""
+    """The rows of a layer normalisation."""
 
     aligned: bool = True
     """Whether the rows of all matrices begin at multiples of 16 bytes."""
 
     kernels: int = 0
-    """How many kernels it starts on a card; 0 if its kind says that."""
+    """How many kernels it starts on a card; 0 if the kind of operation determines it."""
 
     workspace: int = 0
-    """Bytes of temporary memory, if the operation itself decides it."""
+    """Bytes of temporary memory, if the operation determines them itself."""
 
     @property
     def bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""What a checkpoint of one process holds, and how a model takes it over."""
+"""What a checkpoint of one process contains, and how it is loaded into a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CheckpointContents:
 
 
 def tensors_of(executor: Executor) -> dict[str, Tensor]:
-    """All that a checkpoint of this process holds, where it lies now."""
+    """Everything that a checkpoint of this process contains, still on its devices."""
     session = executor.session
     state = session.attached
     tensors = {f"parameter/{name}": tensor for name, tensor in state.parameters.items()}
@@ -44,7 +44,7 @@ def tensors_of(executor: Executor) -> dict[str, Tensor]:
 
 
 def optimizer_of(executor: Executor) -> dict[str, float | str]:
-    """What the optimizer counts, and its kind."""
+    """The optimizer's counters and its kind."""
     if not executor.session.program.trains or executor.plan is None:
         return {"updates": 0.0, "loss_scale": 1.0}
     counters = executor.session.attached.counters
@@ -56,7 +56,7 @@ def optimizer_of(executor: Executor) -> dict[str, float | str]:
 
 
 def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
-    """Raise before anything is changed, where a checkpoint was written from a model of other tensors."""
+    """Raise if a checkpoint belongs to a model with other tensors, before anything is changed."""
     expected = tensors_of(executor)
     problems = [
         *(f"{name} is not in the file" for name in expected if name not in found.tensors),
@@ -65,7 +65,7 @@ def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
             f"{name} is {tuple(there.shape)} {there.dtype} in the file and {tuple(here.shape)} {here.dtype} in the "
             "model"
             for name, here in expected.items()
-            # The state of a random stream has another size on another kind of device.
+            # The size of a random stream's state depends on the kind of device.
             if not name.startswith("random/")
             and (there := found.tensors.get(name)) is not None
             and (there.shape, there.dtype) != (here.shape, here.dtype)
@@ -84,7 +84,7 @@ def refuse_another_model(executor: Executor, found: CheckpointContents) -> None:
 
 @torch.no_grad()
 def load(executor: Executor, found: CheckpointContents) -> None:
-    """Train on from a checkpoint of this process."""
+    """Resume training from a checkpoint of this process."""
     session = executor.session
     state = session.attached
     host = dict(executor.module.named_buffers())
@@ -97,7 +97,7 @@ def load(executor: Executor, found: CheckpointContents) -> None:
         )
         executor.set_optimizer_state(optimizer)
         executor.synchronize()
-    # Only now: buffers may differ among replicas and instances, and synchronizing would make them equal.
+    # After synchronizing, which would make the buffers of all replicas and instances equal.
     for replica in state.replicas:
         for name, buffer in found.named(f"buffer/{replica}").items():
             state.buffers(replica)[name].copy_(buffer)

@@ -1,1 +1,1 @@
-"""Notices what the user changes on the host after the first call, and takes it over or says that it does not."""
+"""Detects changes that the user makes on the host after the first call, and applies them or reports that it cannot."""

@@ -29,18 +29,18 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A value that is not what it was."""
+    """A value that has changed since the capture."""
 
     name: str
     owner: str
-    """What it belongs to: the class of a part, or a function."""
+    """Its owner: the class of a submodule, or a function."""
 
     before: Any
     after: Any
 
     @property
     def is_new(self) -> bool:
-        """Whether there was no such value."""
+        """Whether the value is new since the capture."""
         return self.before is _MISSING
 
     @property
@@ -55,7 +55,7 @@ class Attributes:
     def __init__(self, module: nn.Module) -> None:
         self._parts = list(module.named_modules())
         self.live: list[Any] = [vars(part) for _, part in self._parts]
-        """The tables of attributes, then containers among them, as they are."""
+        """The present attribute dictionaries, then the containers among their values."""
         self._names = [path for path, _ in self._parts]
         self._owners = [type(part).__name__ for _, part in self._parts]
         for name, owner, container in self._containers():
@@ -64,7 +64,7 @@ class Attributes:
             self._owners.append(owner)
         self._outside = list(_outside(part for _, part in self._parts))
         self.readers = [read for _, _, read in self._outside]
-        """Each returns a value that functions read from outside of the module."""
+        """Each returns a value from outside of the module that its functions read."""
         self.note()
 
     def note(self) -> None:
@@ -73,7 +73,7 @@ class Attributes:
         self.read = [_kept(read()) for read in self.readers]
 
     def modes(self) -> list[str]:
-        """The paths of the parts that were put in another mode."""
+        """The paths of the submodules whose training mode has changed."""
         pairs = zip(self._parts, self.noted, strict=False)
         return [path for (path, part), noted in pairs if noted[_MODE] != part.training]
 
@@ -168,7 +168,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _kept(value: Any) -> Any:
-    """The value, or a copy of a container, which may be filled otherwise later."""
+    """The value, or a copy of a container, whose items may change later."""
     return value.copy() if type(value) in (list, set, dict) else value
 
 

@@ -1,4 +1,4 @@
-"""Other parameters or settings of an optimizer in the middle of training: what a program can continue with."""
+"""Which changes of an optimizer's parameter groups a program can follow in the middle of training."""
 
 from __future__ import annotations
 

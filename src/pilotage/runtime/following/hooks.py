@@ -15,26 +15,26 @@ _OF_PARAMETERS = {"gradient": backward_hooks, "accumulated gradient": post_accum
 
 
 class Hooks:
-    """What runs around the forward and backward of a module and its parts."""
+    """The hooks that run around the forward and backward of a module and its submodules."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
         self.count = RemovableHandle.next_id
-        """How many hooks there were in this process, of any module: torch numbers them."""
+        """The number of hooks registered in this process so far, for any module: torch counts them."""
         tables = [(name, table) for name, table in self._tables() if table]
         self._noted = {name: list(table.values()) for name, table in tables}
         self.live = [table.values() for _, table in tables]
-        """The hooks as they are, in the tables that had any: it shows there if some have gone."""
+        """The present contents of the hook tables that were not empty, which shows removed hooks."""
 
     def differ(self) -> bool:
-        """Whether hooks of this module have come or gone."""
+        """Whether hooks of this module were added or removed."""
         self.count = RemovableHandle.next_id
         return {name: list(table.values()) for name, table in self._tables() if table} != self._noted
 
     def _tables(self) -> Iterator[tuple[str, Mapping[int, Any]]]:
         for path, part in self._module.named_modules():
             yield from ((f"{path} {kind}", vars(part)[kind]) for kind in _KINDS)
-        # Asking a parameter whose newer values are on the device would fetch them.
+        # Reading the hooks of a parameter whose newer values are on the device would fetch them.
         with DisableTorchFunctionSubclass():
             tables = [
                 (f"{name} {kind}", hooks_of(parameter))

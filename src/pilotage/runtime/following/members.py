@@ -19,15 +19,15 @@ class Members:
         self._tables: list[tuple[str, Mapping[str, Any], dict[str, Any]]] = [
             (path, table, dict(table)) for path, table in tables if table
         ]
-        """The tables as they are, and as they were."""
+        """The present tables, each with its contents at the capture."""
         self.live = [table.values() for _, table, _ in self._tables]
-        """All members as they are."""
+        """All present members."""
         self.probe = next((each for each in module.parameters() if each.is_floating_point()), None)
-        """A change of type changes all parameters in place, so one of them is looked at."""
+        """One parameter, whose type is compared: a change of type changes all parameters in place."""
         self.type = None if self.probe is None else self.probe.dtype
 
     def difference(self) -> str | None:
-        """What has come, gone or been replaced, by name; None if that is nothing."""
+        """The names of the members that were added, removed or replaced; None if none were."""
         for path, table, noted in self._tables:
             for name in {**noted, **table}:
                 if table.get(name) is not noted.get(name):

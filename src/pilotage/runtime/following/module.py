@@ -1,4 +1,4 @@
-"""Notices what the user changes on a module after it was captured, so that no change is ignored without a word.
+"""Detects what the user changes on a module after its capture, so that no change is ignored silently.
 
 A program does not run the module's Python again. So the module is captured again when its modes, hooks or attributes
 have changed, which costs time but is right. Other parts or parameters are refused in training, because the optimizer
@@ -21,11 +21,11 @@ from pilotage.storage.fingerprint import fingerprint
 from pilotage.turns import PROCESS_WIDE
 
 _OFTEN = 4
-"""After how many captures for one value the user is told what would be faster."""
+"""The number of captures for one value after which a notice suggests a faster way."""
 
 
 class ModuleWatch:
-    """Compares a module with what it was when its program was captured.
+    """Compares a module with its state at the capture of its program.
 
     A training program runs each part in the mode it has when it is called. An inference program also keeps parts in
     evaluation mode that were in evaluation mode when the module was wrapped: the same module may be trained meanwhile.
@@ -40,7 +40,7 @@ class ModuleWatch:
         self._wrapped = modes_of(module)
         self._captured: dict[nn.Module, bool] = {}
         self.look: QuickLook | None = None
-        """Whether anything differs, before `needs_capture` finds out what; None if nothing is compared."""
+        """Says quickly whether anything differs; `needs_capture` then finds out what. None if nothing is compared."""
         self._suspects: tuple[list[Changed], Program] | None = None
         """The values for which the module is captured again, and the program from before."""
         self._captures: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class ModuleWatch:
         """The modes to capture the module in."""
         if not self._follows:
             return self._wrapped
-        # While it is captured for another program, the module is in that program's modes.
+        # During a capture for another program, the module is in that program's modes.
         with PROCESS_WIDE:
             present = modes_of(self._module)
         if self._trains:
@@ -80,7 +80,7 @@ class ModuleWatch:
         """Whether the module has to be captured again; raises for what cannot be followed, warns of what is ignored."""
         if self.look is None:
             return False
-        # While it is captured for another program, the module has other tensors and modes.
+        # During a capture for another program, the module has other tensors and modes.
         with PROCESS_WIDE:
             if (difference := self.look.members.difference()) is not None:
                 return self._on_other_members(difference)
@@ -156,7 +156,7 @@ def _are_equal(before: Program, after: Program) -> bool:
     try:
         return fingerprint(before, {}).digest == fingerprint(after, {}).digest
     except ProgramFileError:
-        # It calls what cannot be written down.
+        # It calls something that has no description in a file.
         return False
 
 

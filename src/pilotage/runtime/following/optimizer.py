@@ -83,7 +83,7 @@ class FollowedState:
 
     def __init__(self, optimizer: FollowedOptimizer, module: nn.Module, weights: WeightKeeper) -> None:
         self.settings = optimizer
-        """What the optimizer's parameter groups say."""
+        """The settings in the optimizer's parameter groups."""
         self.optimizer = optimizer.optimizer
         self._module = module
         self._weights = weights
@@ -92,7 +92,7 @@ class FollowedState:
         self._view: StateOnDevice | None = None
 
     def exchange(self, session: Session, plan: OptimizerPlan | None) -> None:
-        """Take over what the user has changed, before a program starts or runs."""
+        """Apply what the user has changed, before a program starts or runs."""
         if plan is None:
             return
         present, view = self.optimizer.state, self._view
@@ -104,12 +104,12 @@ class FollowedState:
         if self._session is None or self._session() is not session:
             self._session = weakref.ref(session)
         self._plan = plan
-        # If it shows a state that is not this one, the optimizer also trains another program.
+        # If the optimizer shows another state than this one, it also trains another program.
         if view is None or not isinstance(present, StateOnDevice):
             self._show()
 
     def expect_change(self) -> None:
-        """The device is about to change the state: what was fetched is out of date from now on."""
+        """Note that the device is about to change the state: fetched values become outdated."""
         if self._view is not None and self._view.is_fetched:
             self._view.forget()
 

@@ -1,4 +1,4 @@
-"""What is compared before every call, to notice that a module may have changed."""
+"""The quick comparison before every call that detects whether a module may have changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotage.torch_private import DisableTorchFunctionSubclass
 
 
 class QuickLook:
-    """Compares flat lists of what a module has with what it had, without a loop in Python.
+    """Compares flat lists of a module's present members with the captured ones, without a loop in Python.
 
     What has changed, and whether that matters for the program, is found out only after this has said that something
     differs.

@@ -17,7 +17,7 @@ from pilotage.runtime.optimizer_state import OptimizerState
 from pilotage.torch_private import DisableTorchFunctionSubclass
 
 TorchState = Mapping[Tensor, Mapping[str, Any]]
-"""What torch keeps for each parameter; SGD has no entry ``step``."""
+"""The entries of torch's state for each parameter; SGD has no entry ``step``."""
 
 
 def to_torch(
@@ -81,7 +81,7 @@ def from_torch(
 
 def _tensor(given: Any, group: Group, slot: str, parameter: Tensor) -> Tensor:
     if given is None:
-        # Only its form is needed: its newer values may be on the device.
+        # Only the shape and type are needed: the newer values may be on the device.
         with torch.no_grad(), DisableTorchFunctionSubclass():
             given = group.rule.initial(slot, parameter.detach())
     tensor = given if isinstance(given, Tensor) else torch.tensor(float(given), dtype=torch.float64)
@@ -93,9 +93,9 @@ def _counts_no_steps(group: Group) -> bool:
 
 
 def _steps(group: Group, entries: Mapping[str, Any], updates: float) -> float:
-    """How many updates a parameter has seen."""
+    """The number of updates of a parameter."""
     if isinstance(group.rule, OwnStepRule):
-        # It counts in its own state.
+        # This optimizer counts in its own state.
         return max(1.0, updates) if entries else 0.0
     if not _counts_no_steps(group):
         return float(entries.get("step", 0.0))

@@ -1,4 +1,4 @@
-"""Tells whether the user has written to a module's tensors, by the versions that torch counts for each of them.
+"""Detects whether the user has written to a module's tensors, by torch's version counter of each tensor.
 
 Writes through ``.data`` are not counted, nor are writes to tensors that were made in inference mode.
 """
@@ -13,14 +13,14 @@ from torch import Tensor
 from pilotage.torch_private import DisableTorchFunctionSubclass
 
 _VERSION = attrgetter("_version")
-"""Asked of many tensors at every call, so it has to be quick."""
+"""Reads a tensor's version; called for many tensors at every call, so it has to be quick."""
 
 _AT_A_TIME = 8
-"""How many tensors `some_edited` looks at."""
+"""How many tensors `some_edited` checks."""
 
 
 class HostVersions:
-    """The versions of some tensors when the host was last in step with the device."""
+    """The versions of some tensors when the host was last in sync with the device."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -29,14 +29,14 @@ class HostVersions:
         self._next = 0
 
     def follow(self, tensors: Mapping[str, Tensor]) -> None:
-        """Look at these tensors from now on; they are in step with the device."""
+        """Watch these tensors from now on; they are in sync with the device."""
         counted = {name: tensor for name, tensor in tensors.items() if not tensor.is_inference()}
         self._names, self._tensors = list(counted), list(counted.values())
         self.note()
 
     def note(self) -> None:
         """Note that the tensors are in sync with the device, whatever wrote to them."""
-        # Asking a tensor whose newer values are on the device would fetch them.
+        # Reading the version of a tensor whose newer values are on the device would fetch them.
         with DisableTorchFunctionSubclass():
             self._noted = list(map(_VERSION, self._tensors))
 
@@ -56,7 +56,7 @@ class HostVersions:
         return [name for name, differs in zip(self._names, map(ne, present, self._noted), strict=True) if differs]
 
     def some_edited(self) -> list[str]:
-        """Like `edited`, for a few of the tensors, others at every call: the cost does not grow with the model."""
+        """Like `edited` for a few tensors, different ones at every call: the cost does not grow with the model."""
         start = self._next if self._next < len(self._tensors) else 0
         self._next = stop = start + _AT_A_TIME
         with DisableTorchFunctionSubclass():

@@ -31,7 +31,7 @@ _ON_SEVERAL_HOSTS = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one instance tells the others."""
+    """What one instance reports to the others."""
 
     seconds: float
     """The duration of its last call."""
@@ -63,7 +63,7 @@ class CommonSwitch:
         return self._calls_left == 0
 
     def meet(self, ascent: Ascent | None, why_not: str, seconds: float) -> Entry | None:
-        """Tell the others how far this instance is; returns the code that all of them use from now on, if any.
+        """Report this instance's progress to the others; returns the code that all of them use from now on, if any.
 
         ``why_not`` says why an instance without an ascent cannot switch.
         """
@@ -83,13 +83,13 @@ class CommonSwitch:
         if all(report.code for report in reports):
             self._is_over = True
             return ascent.ready
-        # The same number everywhere: it depends only on what all of them have heard.
+        # The same number in all instances: it depends only on reports that all of them have received.
         slowest = max(report.seconds for report in reports)
         self._calls_left = max(1, min(_MOST_CALLS, int(_SECONDS_BETWEEN_MEETINGS / max(slowest, 1e-9))))
         return None
 
     def agree(self, ascent: Ascent, entry: Entry) -> Entry:
-        """The code that all instances start with, where each of them has compiled before its first call."""
+        """The code that all instances start with if each of them has compiled before its first call."""
         ascent.ready = entry
         agreed = self.meet(ascent, "", 0.0)
         if agreed is None:

@@ -45,7 +45,7 @@ def divided(call: BoundCall, first: Sequence[TensorSpec], batching: Batching, na
 
 
 def _micro_batches(sizes: Sequence[int], usual: Sequence[int]) -> int | None:
-    """How many micro-batches of the usual number of rows the inputs hold; None if they do not."""
+    """How many micro-batches of the usual number of rows the inputs contain; None if they do not divide evenly."""
     if len(sizes) != len(usual) or any(size % other for size, other in zip(sizes, usual, strict=True)):
         return None
     counts = {size // other for size, other in zip(sizes, usual, strict=True)}

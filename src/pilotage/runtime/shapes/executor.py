@@ -105,13 +105,13 @@ class ShapedExecutor(Executor):
         return divided(call, self._first, self._given.batching, self.signature.names)
 
     def _divide(self, batching: Batching) -> None:
-        """Divide calls like this from now on."""
+        """Divide the following calls like this one."""
         period = min(self._given.output_period, batching.device_iterations)
         self.execution = replace(self._given, batching=batching, output_period=period)
         self._binder.divide(batching.micro_batches_per_call)
 
     def _change_shape(self, call: BoundCall) -> None:
-        """Put the program for a call in the place of the present one."""
+        """Replace the present program by the one for a call."""
         self.session.refuse_torn()
         batching = self._batching_of(call)
         known = next((each for each in self._programs if each.is_for(call, batching)), None)
@@ -155,7 +155,7 @@ class ShapedExecutor(Executor):
 
     @property
     def _compiled_plan(self) -> OptimizerPlan | None:
-        # A program beside others keeps what these have compiled in.
+        # A program that shares its state keeps the values that the other programs have compiled in.
         return self.plan if self._replaced is not None else super()._compiled_plan
 
     @in_turn

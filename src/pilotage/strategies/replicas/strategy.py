@@ -72,7 +72,7 @@ class ReplicasOnCards:
             with RECORDING.call():
                 return self._run(self.state, batches)
         except BaseException:
-            # Gradients of an update that never came must not leak into the next one.
+            # Gradients of an interrupted update must not leak into the next one.
             self.state.forget_gradients()
             raise
 
