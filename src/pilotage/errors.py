@@ -87,7 +87,7 @@ class DataDependentError(CaptureError):
 
 
 class LossError(CaptureError):
-    """There is no loss, or more than one, to start the backward pass from."""
+    """The backward pass has no loss to start from, or more than one."""
 
 
 class BufferBroadcastError(CaptureError):

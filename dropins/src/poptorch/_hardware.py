@@ -1,4 +1,4 @@
-"""What programs learn about IPUs: there are none, unless the user asks for an answer as on a machine that has them."""
+"""Answers questions about IPUs: the machine has none, unless the user asks for the answers of one that does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from poptorch._options.execution import uses_ipu_model_by_environment
 __all__ = ["ipuHardwareIsAvailable", "ipuHardwareVersion"]
 
 _VERSION = 2
-"""The version of the IPUs that PopTorch compiles for unless told otherwise."""
+"""The version of the IPUs that PopTorch compiles for by default."""
 
 _ADVICE = (
     "poptorch.ipuHardwareIsAvailable() is False, because this machine has no IPU. If the program does nothing for that "

@@ -22,7 +22,7 @@ from pilotage.program.layout import Slot
 
 
 class UnknownRule(Exception):
-    """There is no reference for this optimizer."""
+    """The arrival check has no reference for this optimizer."""
 
 
 @torch.no_grad()
@@ -147,7 +147,7 @@ def _update_by_formula(
 ) -> None:
     formula = _FORMULAS.get(type(rule))
     if formula is None:
-        raise UnknownRule(f"there is no reference for {type(rule).__name__}")
+        raise UnknownRule(f"the arrival check has no reference for {type(rule).__name__}")
     assert own.grad is not None
     if rule.maximize:
         own.grad.neg_()

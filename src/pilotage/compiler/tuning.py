@@ -8,6 +8,9 @@ from typing import Any, Self
 
 from pilotage.options.choices import Tier
 
+REQUIRED_GAIN = 0.98
+"""A way other than the plain graph must take less than this fraction of its time."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tuning:
@@ -37,7 +40,7 @@ class Tuning:
 
     @property
     def failure(self) -> str:
-        """Why there is no compiled code, although it was tried; empty if there is some."""
+        """Why compiling failed; empty if it succeeded."""
         was_timed = any(name.startswith(Tier.COMPILED.value) for name in self.seconds)
         return "" if was_timed or self.tier is Tier.COMPILED else self.reason
 

@@ -85,7 +85,7 @@ class Loader(DataLoader[Any]):
         return batches if self._has_known_length else require_one(batches, self._empty_loader_error())
 
     def check_not_empty(self) -> None:
-        """Raise if it is known in advance that there is no batch."""
+        """Raise if the loader is known in advance to have no batch."""
         if self._has_known_length and len(self) == 0 and not self._is_empty_shard:
             raise self._empty_loader_error()
 

@@ -27,7 +27,7 @@ from pilotage.porting.writing.dialect import PROGRAMS
 __all__ = ["port_paths", "port_texts"]
 
 _MOST_ROUNDS = 3
-"""How often statements are given lines of their own; once is enough unless that lets a rule see more."""
+"""How often statements are put on separate lines; once is enough unless that makes a rule match more."""
 
 
 def port_paths(paths: Iterable[Path], target: Target) -> Report:
@@ -68,7 +68,7 @@ def _with_returns(file: PortedFile) -> PortedFile:
 
 
 def _planned(sources: list[Source], target: Target) -> Porting:
-    """The edits and findings of all rules."""
+    """Collect the edits and findings of all rules."""
     porting = Porting(Project(sources), target)
     for rule in rules_for(target):
         rule.apply(porting)
@@ -78,7 +78,7 @@ def _planned(sources: list[Source], target: Target) -> Porting:
 
 
 def _findings(first: Porting, last: Porting) -> list[Finding]:
-    """What was found, at the columns of the file if statements were given lines of their own since."""
+    """The findings, with columns of the original file if statements were put on separate lines since."""
     plain = [[replace(each, column=1) for each in porting.findings] for porting in (first, last)]
     return first.findings if plain[0] == plain[1] else last.findings
 
@@ -112,7 +112,7 @@ def _require_python(source: Source, after: str) -> None:
 
 
 def _left_as_they_are(porting: Porting) -> set[Source]:
-    """The scripts with something that is refused, and those that they work with: nothing is converted by half."""
+    """The scripts with a refusal, and those that they work with, so that nothing is converted by half."""
     project = porting.project
     refused = {each.path for each in porting.findings if each.severity is Severity.REFUSED}
     left = {source for source in project.sources if source.name in refused}

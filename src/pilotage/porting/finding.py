@@ -1,4 +1,4 @@
-"""What a port reports about one place in a script."""
+"""A report of a port about one place in a script."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ __all__ = ["Finding", "Severity"]
 
 
 class Severity(Enum):
-    """What a finding means for its file."""
+    """The consequence of a finding for its file."""
 
     REFUSED = "refused"
     """It cannot be converted, so its file and the files that it works with stay as they are."""
 
     BY_HAND = "by hand"
-    """The rest is converted; this is left to do by hand."""
+    """The rest is converted; this has to be done by hand."""
 
     WARNING = "warning"
-    """Converted, and something that can be noticed changes."""
+    """Converted, with a visible change of behaviour."""
 
     NOTE = "note"
     """Converted; what was chosen, and why."""
@@ -31,7 +31,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One place, what is the matter there, and what to do."""
+    """A place, the problem there, and what to do."""
 
     rule: str
     severity: Severity
@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """The place as editors and CI understand it."""
+        """The place in the form that editors and CI understand."""
         return f"{self.path}:{self.line}:{self.column}"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Functions that prepare a batch and call the model are written out in the step, so that each part goes its own way."""
+"""Inlines functions that prepare a batch and call the model, so that both parts can be converted separately."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 4
 
 
 def with_inlined_steps(sources: list[Source]) -> list[Source]:
-    """The scripts with such functions written out; a script without one is the same object."""
+    """The scripts with such functions inlined; a script without one is returned as the same object."""
     for _ in range(_MOST):
         project = Project(sources)
         changed = {
@@ -33,7 +33,7 @@ def with_inlined_steps(sources: list[Source]) -> list[Source]:
 
 
 def _inlined(project: Project, step: TrainingStep) -> tuple[Source, Source | None]:
-    """The script of a step with the function that the step begins with written out; None if there is no reason to."""
+    """The script of a step whose first call is inlined; None if that is not needed."""
     statement = step.region[0] if step.region else None
     if (
         not isinstance(statement, ast.Assign)
@@ -53,7 +53,7 @@ def _inlined(project: Project, step: TrainingStep) -> tuple[Source, Source | Non
 
 
 def _prepares(project: Project, source: Source, function: Scope, *, depth: int) -> bool:
-    """Whether a function makes tensors of something else, which a program cannot."""
+    """Whether a function makes tensors from other values, which a program cannot do."""
     for node in ast.walk(function.node) if function.is_function else ():
         if project.names[source].calls(node) in _TO_TENSORS:
             return True
@@ -64,7 +64,7 @@ def _prepares(project: Project, source: Source, function: Scope, *, depth: int) 
 
 
 def _written_out(step: TrainingStep, statement: ast.Assign, function: Scope) -> str | None:
-    """The body of a function in place of its call; None if that would not be the same."""
+    """The body of a function in place of its call; None if that would change what the script does."""
     node, call = function.node, statement.value
     assert isinstance(node, Function)
     assert isinstance(call, ast.Call)
@@ -108,7 +108,7 @@ def _clashes(step: TrainingStep, statement: ast.Assign, body: list[ast.stmt], pa
 
 
 def _results(source: Source, target: ast.expr, value: ast.expr) -> list[str]:
-    """Assignments of what the function returns."""
+    """Assignments of the values that the function returns."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         pairs = list(zip(target.elts, value.elts, strict=True))
         names = {path_of(left) for left, _ in pairs}

@@ -34,7 +34,7 @@ class Notebook:
     """The code cells as one script; each begins with a comment that says which one it is."""
 
     indent: int
-    """How far the file is indented."""
+    """The indentation of the file."""
 
     def replaced(self, source: str) -> str:
         """The notebook with the code of another script; outputs of cells that changed are dropped."""

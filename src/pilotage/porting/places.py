@@ -1,4 +1,4 @@
-"""The kinds of places that a port has to look at, and which a node is."""
+"""The kinds of places that a port has to look at, and the kind of a node."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _CUDA_PACKAGES = {"apex", "bitsandbytes", "cupy", "flash_attn", "pycuda", "pynvm
 
 
 def places_of(names: Names, node: ast.AST) -> Iterator[str]:
-    """The kinds of place that a node is; most nodes are none."""
+    """The kinds of a node; empty for most nodes."""
     if isinstance(node, ast.Call):
         yield from _call(names, node)
     elif isinstance(node, ast.Attribute):

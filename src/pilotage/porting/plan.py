@@ -34,7 +34,7 @@ class PlannedStep:
     joint: Joint
     needs: Needs
     name: str
-    """What the wrapped model is called where the step is."""
+    """The name of the wrapped model at the step."""
 
     class_name: str
     optimizers: tuple[Origin, ...]
@@ -50,7 +50,7 @@ class PlannedEvaluation:
 
 
 class Plan:
-    """What has to change, before any target writes it."""
+    """The planned changes, independent of the target."""
 
     def __init__(self, project: Project, target: Target = Target.POPTORCH) -> None:
         self.project = project
@@ -76,7 +76,7 @@ class Plan:
         return [site for site in self.training.sites if planned.needs in site.needs]
 
     def other_branch(self, step: TrainingStep) -> str | None:
-        """What the wrapped model is called that runs when a conditional step is not made."""
+        """The name of the wrapped model that runs when a conditional step is skipped."""
         return self._conditional.get(step)
 
     def _planned(self, step: TrainingStep) -> PlannedStep:

@@ -20,21 +20,21 @@ __all__ = ["Porting"]
 
 
 class Porting:
-    """What the rules have planned so far."""
+    """The edits and findings that the rules have planned so far."""
 
     def __init__(self, project: Project, target: Target) -> None:
         self.project = project
         self.target = target
         self.findings: list[Finding] = []
         self.known: dict[str, Any] = {}
-        """What rules have worked out from the plan, and need again."""
+        """Results that rules have computed from the plan and need again."""
         self._edits: defaultdict[Source, list[Edit]] = defaultdict(list)
         self._removed: defaultdict[Source, dict[ast.stmt, Removal]] = defaultdict(dict)
         self._unindented: defaultdict[Source, list[tuple[int, int, str]]] = defaultdict(list)
 
     @cached_property
     def plan(self) -> Plan:
-        """What has to change for a target that runs a step as one call."""
+        """The plan for a target that runs a step as one call."""
         return Plan(self.project, self.target)
 
     @cached_property
@@ -48,7 +48,7 @@ class Porting:
         return [*planned, *removal_edits(source, self._removed[source])]
 
     def removed(self, source: Source) -> set[ast.stmt]:
-        """The statements of one script that go."""
+        """The statements of one script to remove."""
         return set(self._removed[source])
 
     def edit(self, source: Source, start: int, end: int, text: str, rule: str, *, first: bool = False) -> None:

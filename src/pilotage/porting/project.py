@@ -1,4 +1,4 @@
-"""The scripts that are ported together, and what their names mean across files."""
+"""The scripts that are ported together; resolves names across files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CallSite:
     call: ast.Call
 
     def argument(self, function: Function, name: str) -> ast.expr | None:
-        """What is given for a parameter; its default if nothing is, None if that cannot be known."""
+        """The argument for a parameter, or its default; None if it cannot be known."""
         if any(isinstance(each, ast.Starred) for each in self.call.args) or any(
             each.arg is None for each in self.call.keywords
         ):
@@ -75,7 +75,7 @@ class Project:
         self._instances: defaultdict[Scope, list[CallSite]] | None = None
         self._resolving: set[ast.AST] = set()
         self.known_origins: dict[ast.AST, list[Any]] = {}
-        """What `origins` has found."""
+        """The results of `origins`."""
 
     def scope_of(self, source: Source, node: ast.AST) -> Scope:
         """The innermost scope around a node."""

@@ -1,4 +1,4 @@
-"""From paths to scripts: files, packages, and what cannot be read in one line."""
+"""Reads scripts from files and packages; a file that cannot be read is an error of one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["paths_of_scripts", "text_of"]
 
 SUFFIXES = (".py", ".ipynb")
 MOST_LINES = 20_000
-"""More lines are written by a program, not by a person, and contain no training loop to restructure."""
+"""Longer files are generated, and contain no training loop to restructure."""
 
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages", ".ipynb_checkpoints"}
 

@@ -1,4 +1,4 @@
-"""What a port did: files before and after, and findings."""
+"""The result of a port: files before and after, and findings."""
 
 from __future__ import annotations
 

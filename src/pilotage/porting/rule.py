@@ -16,7 +16,7 @@ __all__ = ["Example", "GuideEdit", "Rule"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A script, and what becomes of it."""
+    """An example script and its port."""
 
     before: str
     after: str = ""
@@ -33,7 +33,7 @@ class GuideEdit:
     guide: str
     edit: str
     instead: str
-    """What the port does, and why."""
+    """What the port does instead, and why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

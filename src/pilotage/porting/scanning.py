@@ -1,4 +1,4 @@
-"""What a port of a repository would meet: places by kind, what is automatic for each target, where to begin."""
+"""Scans a repository before a port: places by kind, what is automatic for each target, and where to begin."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class TargetEstimate:
     """Files that stay as they are because of something that cannot be converted."""
 
     left: Sequence[Finding]
-    """What is left to do by hand."""
+    """Findings that have to be done by hand."""
 
     automatic: float
-    """The part of all places that needs no hand, from 0 to 1."""
+    """The fraction of all places that are converted automatically, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scan:
-    """What was found."""
+    """The result of a scan."""
 
     files: Sequence[ScannedFile]
     unreadable: Sequence[str]
@@ -95,7 +95,7 @@ class Scan:
 
 
 def scan_paths(paths: Iterable[Path], targets: Sequence[Target]) -> Scan:
-    """Look at files and folders; what cannot be read is listed and left out."""
+    """Scan files and folders; files that cannot be read are listed and left out."""
     texts: dict[Path, str] = {}
     files: list[ScannedFile] = []
     unreadable: list[str] = []

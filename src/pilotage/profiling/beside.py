@@ -28,7 +28,7 @@ def with_prediction(report: Report, request: Request) -> Report:
     (device,) = report.devices
     name = model_for(device, list(known_models()))
     if name is None:
-        return _noted(report, f"Nothing was predicted: there is no model of {device.title}.")
+        return _noted(report, f"Nothing was predicted: Pilotage has no model of {device.title}.")
     predicted = _predicted(request, name)
     if isinstance(predicted, str):
         return _noted(report, f"Nothing was predicted: {predicted}")

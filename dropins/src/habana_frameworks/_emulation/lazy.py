@@ -121,7 +121,7 @@ def mode() -> str:
 def mark(*, inside_a_call: bool = False) -> None:
     """End the current graph, at the running line of the user's program.
 
-    A call that marks by itself, such as a fused optimizer's step, is never reported as idle or excessive.
+    A call that marks the step itself, such as a fused optimizer's step, is never reported as idle or excessive.
     """
     _counter().mark(Ending.CALL if inside_a_call else Ending.MARK)
 

@@ -24,7 +24,7 @@ class Ending(StrEnum):
     """What ended a graph."""
 
     MARK = "mark_step"
-    CALL = "a call that marks by itself"
+    CALL = "a call that marks the step itself"
     READING = "a value was read"
     EXIT = "the program ended"
 

@@ -20,7 +20,7 @@ __all__ = ["ForwardRun"]
 _CONVOLUTIONS = frozenset({"aten::convolution", "aten::convolution_overrideable", "aten::_convolution"})
 _MARKERS = frozenset({"prim", "poptorch"})
 _NO_WORK = frozenset({"aten::detach", "aten::lift_fresh"})
-"""Operations that torch inserts by itself and that compute nothing."""
+"""Operations that torch inserts and that compute nothing."""
 
 
 class ForwardRun(TorchDispatchMode):

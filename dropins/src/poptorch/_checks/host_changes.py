@@ -1,4 +1,4 @@
-"""Warns of changes of the module that PopTorch does not take over by itself."""
+"""Warns of changes of the module that PopTorch does not apply."""
 
 from __future__ import annotations
 

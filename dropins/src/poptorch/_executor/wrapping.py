@@ -136,7 +136,7 @@ def _taking_anything(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reached(function: Any) -> Iterator[Any]:
-    """What a function can reach: its owner, closure, globals, defaults and bound arguments."""
+    """The values that a function can reach: its owner, closure, globals, defaults and bound arguments."""
     if isinstance(function, functools.partial):
         yield from (*function.args, *function.keywords.values())
         yield from _reached(function.func)

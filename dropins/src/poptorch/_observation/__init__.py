@@ -1,1 +1,1 @@
-"""What a program lets its user see: tensors, times, profiles, progress."""
+"""What a program shows to its user: tensors, times, profiles, progress."""

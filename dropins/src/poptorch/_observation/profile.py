@@ -12,7 +12,7 @@ from poptorch.options.diagnostics import engine_options_of_environment
 __all__ = ["Profile", "engine_options_of", "profile_directory", "profile_of"]
 
 _FILE_NAME = "profile.pop"
-"""What programs look for; the content is JSON that Perfetto and chrome://tracing read."""
+"""The file name that programs look for; the content is JSON for Perfetto and chrome://tracing."""
 
 
 class Profile:

@@ -109,7 +109,7 @@ class PopartSettings:
     counts_cycles: bool = False
     """Count the cycles of the hardware."""
     synthetic_data: bool = False
-    """Make up inputs on the device."""
+    """Use synthetic inputs that are created on the device."""
     updatable_buffers: tuple[str, ...] = ()
     """The buffers that copyNamedBuffersToDevice sends."""
     engine_options: Mapping[str, object] = field(default_factory=dict)

@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_hosts(parser)
     _add_output(parser)
     _add_environment(parser)
-    server = parser.add_argument_group("options of a V-IPU server", "accepted without effect: there is no server")
+    server = parser.add_argument_group("options of a V-IPU server", "accepted without effect: no server is used")
     for name, shown in SERVER_OPTIONS.items():
         server.add_argument(_flag(name), metavar=shown)
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program to start, and its arguments")

@@ -1,1 +1,1 @@
-"""What a script does: its models, loops, optimizers and loaders, found in its tree without running it."""
+"""Static analysis of scripts: finds models, loops, optimizers and loaders without running the code."""

@@ -24,7 +24,7 @@ class Accumulation:
 
 
 def accumulation_of(condition: ast.If, loop: ast.For | ast.While | None) -> Accumulation | None:
-    """The accumulation that a condition around an update means; None if it is another condition."""
+    """The accumulation that a condition around an update expresses; None for other conditions."""
     tests = condition.test.values if isinstance(condition.test, ast.BoolOp) else [condition.test]
     is_any = isinstance(condition.test, ast.BoolOp) and isinstance(condition.test.op, ast.Or)
     if len(tests) > 1 and not is_any:
@@ -40,7 +40,7 @@ def accumulation_of(condition: ast.If, loop: ast.For | ast.While | None) -> Accu
 
 
 def division_by(node: ast.expr, count: ast.expr) -> ast.expr | None:
-    """What an expression divides by the number of accumulated passes; None if it does not."""
+    """The dividend of an expression that divides by the number of accumulated passes; None for other expressions."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and ast.dump(node.right) == ast.dump(count):
         return node.left
     return None
@@ -78,7 +78,7 @@ def _modulo(node: ast.expr) -> tuple[ast.expr, int] | None:
 
 
 def _first_index(loop: ast.For | ast.While | None, test: ast.expr) -> int | None:
-    """The first value of an index that the loop counts; None if something else is counted."""
+    """The first value of a loop index; None if the variable is not one."""
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple):
         return None
     index = loop.target.elts[0]

@@ -1,4 +1,4 @@
-"""Clipped gradients: what is clipped, by which limit, and under which conditions."""
+"""Gradient clipping in a step: the parameters, the limit and the conditions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Condition:
 
     @property
     def test(self) -> ast.expr:
-        """What is asked."""
+        """The tested expression."""
         return self.place.test
 
 
@@ -40,11 +40,11 @@ class Clip:
 
     limit: ast.expr | None
     conditions: tuple[Condition, ...]
-    """What it depends on, from the innermost; without the conditions of the step itself."""
+    """The conditions around it, the innermost first, without those of the step itself."""
 
     @property
     def tests(self) -> tuple[ast.expr, ...]:
-        """What has to be true for it."""
+        """The expressions that have to be true for it."""
         return tuple(each.test for each in self.conditions)
 
     @property
@@ -58,7 +58,7 @@ class Clip:
 
 
 def clips_of(step: TrainingStep) -> list[Clip]:
-    """What a step clips, in the order of the script; the same in both branches of a condition is one."""
+    """The clipping calls of a step in their order; equal calls in both branches of a condition count once."""
     found = [_clip(step, each.call) for each in step.calls if each.kind is CallKind.CLIP]
     if len(found) == 2 and ast.dump(found[0].call) == ast.dump(found[1].call):
         first, second = ([*each.conditions] for each in found)
@@ -76,7 +76,7 @@ def _texts(conditions: list[Condition]) -> list[tuple[str, bool]]:
 
 
 def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tuple[Origin, ...]) -> bool:
-    """Whether the clipped parameters are those that the optimizer trains, as far as can be seen."""
+    """Whether the clipped parameters are those that the optimizer trains, as far as the analysis can tell."""
     if clip.subject is None:
         return False
     subject = _listed(clip.subject)
@@ -85,7 +85,7 @@ def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tupl
     if texts == {ast.dump(subject)}:
         return True
     if ast.unparse(step.optimizer) in ast.unparse(subject):
-        # optimizer.param_groups[0]["params"] are all of them if there is one group.
+        # optimizer.param_groups[0]["params"] has all of them if the optimizer has one group.
         groups = [one.node for each in optimizers for one in origins(project, each.source, _parameters(each))]
         has_groups = any(isinstance(each, ast.List | ast.ListComp) for each in groups)
         is_first = any(isinstance(each, ast.Constant) and each.value == 0 for each in ast.walk(subject))
@@ -99,7 +99,7 @@ def clips_all(project: Project, step: TrainingStep, clip: Clip, optimizers: tupl
 
 
 def _parameters(optimizer: Origin) -> ast.expr:
-    """What an optimizer was given; the call that makes it, if that is not known."""
+    """The parameters that an optimizer was given; if they are not known, the call that makes it."""
     assert isinstance(optimizer.node, ast.Call)
     return optimizer.node.args[0] if optimizer.node.args else optimizer.node
 

@@ -1,4 +1,4 @@
-"""Code that names a device: what moves tensors and modules, and the variables that hold devices."""
+"""Finds code that names a device: moves of tensors and modules, and variables that hold devices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_device(project: Project, source: Source, node: ast.expr) -> bool:
 
 
 def moves(project: Project, source: Source, node: ast.AST) -> Iterator[tuple[ast.Call, str]]:
-    """Every call inside of a node that moves something to a device, and what is written instead."""
+    """Every call inside of a node that moves something to a device, with its replacement."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
             left = _without_device(project, source, each)
@@ -50,7 +50,7 @@ def moves(project: Project, source: Source, node: ast.AST) -> Iterator[tuple[ast
 
 
 def device_arguments(project: Project, source: Source, node: ast.AST) -> set[ast.AST]:
-    """The nodes of the devices that moves inside of a node name; they go with the moves."""
+    """The device arguments of the moves inside of a node, which are removed with them."""
     return {
         each
         for call, _ in moves(project, source, node)
@@ -61,7 +61,7 @@ def device_arguments(project: Project, source: Source, node: ast.AST) -> set[ast
 
 
 def without_moves(project: Project, source: Source, node: ast.AST, rule: str) -> list[Edit]:
-    """Edits that take the moves out of a node; they keep what is moved."""
+    """Edits that remove the moves from a node and keep the moved objects."""
     edits = []
     for call, left in moves(project, source, node):
         assert isinstance(call.func, ast.Attribute)
@@ -71,7 +71,7 @@ def without_moves(project: Project, source: Source, node: ast.AST, rule: str) ->
 
 
 def _without_device(project: Project, source: Source, call: ast.Call) -> str | None:
-    """What follows the moved object instead of the call; None if the call moves nothing."""
+    """The text that replaces the call after the moved object; None if the call moves nothing."""
     assert isinstance(call.func, ast.Attribute)
     if project.names[source].dotted(call.func) is not None:
         return None

@@ -11,7 +11,7 @@ __all__ = ["gradient_switches"]
 
 
 def gradient_switches(project: Project, source: Source, node: ast.AST) -> list[ast.Call]:
-    """The calls of ``torch.set_grad_enabled`` inside of a node; where a step is made, they switch gradients on."""
+    """The calls of ``torch.set_grad_enabled`` inside of a node; around a training step they switch gradients on."""
     names = project.names[source]
     return [
         each

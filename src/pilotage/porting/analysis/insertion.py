@@ -1,4 +1,4 @@
-"""Where a new statement can stand so that certain variables are already there."""
+"""Finds the place for a new statement that needs certain variables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def in_function(scope: Scope, anchor: ast.stmt, paths: list[str]) -> tuple[Inser
 
 
 def _bindings_in(scope: Scope, path: str) -> list[ast.AST]:
-    """What binds a variable in a function; an attribute may be bound by other methods too, which does not count."""
+    """The nodes that bind a variable in a function; bindings of an attribute in other methods do not count."""
     if not path.startswith("self."):
         return list(scope.bindings.get(path, ()))
     owner = scope.method_of

@@ -1,4 +1,4 @@
-"""What a module that joins a model and its loss needs: what it is made from, what it is given, what it returns."""
+"""Plans the module that joins a model and its loss: its constructor, its arguments and its results."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Input:
 
     name: str
     given: str
-    """The code that the call gives for it."""
+    """The code that the call passes for it."""
 
     stars: str = ""
     replaces: tuple[ast.expr, ...] = ()
-    """The expressions in the region that the argument stands for, if it has another name there."""
+    """The expressions in the region that the argument replaces, if it has another name there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Joint:
 
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
-    """What a call returns; the loss is the last."""
+    """The results of a call; the loss is the last."""
 
     is_torch_loss: bool
     """Whether the loss is the result of a loss function of torch, which is found without a mark."""
@@ -89,7 +89,7 @@ def joint_of(project: Project, step: TrainingStep) -> Joint:
 
 
 class _Planning:
-    """Decides what becomes of each variable of a step.
+    """Decides how each variable of a step is passed to the joined module.
 
     Large because every kind of variable has a question of its own, and all of them look at the same step.
     """
@@ -137,7 +137,7 @@ class _Planning:
         )
 
     def _free(self) -> list[tuple[str, ast.expr]]:
-        """The variables that the region takes from outside, in order."""
+        """The variables from outside that the region reads, in order."""
         known: set[str] = set()
         found: list[tuple[str, ast.expr]] = []
         for node in self._nodes:
@@ -162,13 +162,13 @@ class _Planning:
         return found
 
     def _constant(self, path: str, node: ast.expr) -> str | None:
-        """What every call gives for an argument of a function that makes one step, if that is one constant."""
+        """The constant that every call passes for an argument of a function that makes one step, if it is the same."""
         if self._step.loop is not None or not self._scope.is_parameter(path):
             return None
         return single_constant(self._project, self._source, node)
 
     def _role(self, path: str, node: ast.expr) -> str:
-        """Whether a variable becomes an argument of forward, an attribute, or stays what it is."""
+        """Decide whether a variable becomes an argument of forward, becomes an attribute, or stays."""
         step, scope = self._step, self._scope
         if path in step.models:
             return "dependency"

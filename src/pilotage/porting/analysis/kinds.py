@@ -1,4 +1,4 @@
-"""What kind of thing an expression is: an optimizer, a scheduler, a scaler, a loader, a module."""
+"""Finds the role of an expression in training: optimizer, scheduler, scaler, loader or module."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BY_NAME = (
 
 
 def kind_of(project: Project, source: Source, node: ast.AST) -> Kind:
-    """The kind of a variable or expression, by what makes it; by its name if that is not known."""
+    """The kind of a variable or expression, by its origin, or by its name if that is not known."""
     found = origins(project, source, node)
     kinds = {_kind_of_origin(project, each) for each in found} - {None}
     if len(kinds) == 1:
@@ -56,7 +56,7 @@ def kind_of(project: Project, source: Source, node: ast.AST) -> Kind:
 
 
 def torch_name(project: Project, origin: Origin) -> str | None:
-    """The dotted name of what an origin calls.
+    """The dotted name of the function that an origin calls.
 
     The function may be an argument, such as ``opt_func=torch.optim.SGD``.
     """
@@ -71,7 +71,7 @@ def torch_name(project: Project, origin: Origin) -> str | None:
 
 
 def is_module_class(project: Project, source: Source, node: ast.ClassDef) -> bool:
-    """Whether a class is a module of torch, as far as can be seen."""
+    """Whether a class is a module of torch, as far as the analysis can tell."""
     for place, scope in project.classes(source, project.scopes[source].inside(node)):
         assert isinstance(scope.node, ast.ClassDef)
         for base in scope.node.bases:

@@ -15,7 +15,7 @@ __all__ = ["LossReading"]
 
 
 class LossReading:
-    """What can be said about the loss of one step."""
+    """The properties of the loss of one step."""
 
     def __init__(self, project: Project, step: TrainingStep, nodes: list[ast.AST]) -> None:
         self._project = project
@@ -74,12 +74,12 @@ class LossReading:
         return (*found, *only)
 
     def _is_only_division(self, statement: ast.AST) -> bool:
-        """Whether a statement is all that a condition of the region guards: ``if n > 1: loss = loss / n``."""
+        """Whether a statement is the only one in a condition of the region: ``if n > 1: loss = loss / n``."""
         parent = self._source.parents[statement]
         return isinstance(parent, ast.If) and parent.body == [statement] and not parent.orelse
 
     def criterion(self, inputs: list[str]) -> str | None:
-        """The criterion of the plainest step; None for any other."""
+        """The criterion of a step that is only ``output = model(x); loss = criterion(output, y)``; None otherwise."""
         step = self._step
         if len(step.region) != 2 or len(step.models) != 1:
             return None

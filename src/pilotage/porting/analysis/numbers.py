@@ -1,4 +1,4 @@
-"""Python's numbers in a training step: each value would be another program, so what changes has to become a tensor."""
+"""Python numbers in a training step: each value needs its own program, so those that change have to become tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_random_number(project: Project, source: Source, node: ast.expr) -> bool:
 
 
 def single_constant(project: Project, source: Source, node: ast.expr) -> str | None:
-    """The number or text that an expression always is; None if it is not known, or not always the same."""
+    """The number or text of a constant expression; None if its value is not known or changes."""
     found = [each.node for each in origins(project, source, node)]
     return ast.unparse(found[0]) if len(found) == 1 and isinstance(found[0], ast.Constant) else None
 

@@ -18,7 +18,7 @@ __all__ = ["Needs", "Placing", "Site"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Needs:
-    """What a wrapped model is made from, as it is called in the code that uses it."""
+    """The model, optimizer and other inputs of a wrapped model, under their names in the code that uses it."""
 
     source: Source
     scope: Scope
@@ -41,10 +41,10 @@ class Site:
     scope: Scope
     insertion: Insertion
     expressions: dict[str, str]
-    """What each needed variable is called here."""
+    """The name of each needed variable here."""
 
     name: str
-    """What the wrapped model is called here."""
+    """The name of the wrapped model here."""
 
     needs: list[Needs] = field(default_factory=list)
     """The code that it is made for."""
@@ -59,12 +59,12 @@ class Placing:
         self.parameters: dict[Function, tuple[Source, dict[str, str]]] = {}
         """Functions that get the wrapped model as an argument: its name there, and its default."""
         self.arguments: dict[ast.Call, tuple[Source, dict[str, str]]] = {}
-        """Calls that pass it on: the name of the parameter, and what is given."""
+        """Calls that pass it on: the name of the parameter, and its argument."""
         self.inlined: dict[Needs, dict[str, str]] = {}
         """Variables of a function that are recreated where the wrapped model is made."""
 
     def place(self, needs: Needs) -> str:
-        """Plan a site; returns what the wrapped model is called in the code that uses it."""
+        """Plan a site; returns the name of the wrapped model in the code that uses it."""
         self.inlined.setdefault(needs, {})
         kept = self._copies()
         try:
@@ -78,7 +78,7 @@ class Placing:
     ) -> tuple[
         list[Site], dict[Function, tuple[Source, dict[str, str]]], dict[ast.Call, tuple[Source, dict[str, str]]]
     ]:
-        """What is planned so far, to return to."""
+        """A copy of the plan so far, to go back to."""
         sites = [replace(each, needs=list(each.needs)) for each in self.sites]
         parameters = {key: (source, dict(names)) for key, (source, names) in self.parameters.items()}
         arguments = {key: (source, dict(names)) for key, (source, names) in self.arguments.items()}
@@ -174,7 +174,7 @@ class Placing:
         expressions: dict[str, str],
         passed: tuple[Function, ...],
     ) -> str:
-        """Let every caller make the wrapped model and pass it on."""
+        """Make every caller create the wrapped model and pass it on."""
         function = scope.node
         assert isinstance(function, Function)
         if function in passed:
@@ -293,7 +293,7 @@ class Placing:
 
 
 def _same_maker(left: Needs, right: Needs) -> bool:
-    """Whether one wrapped model serves both: that of an evaluation does, that of another loss does not."""
+    """Whether two uses can share a wrapped model: evaluations can, steps with different losses cannot."""
     return left.name == "inference_model" or left.anchor is right.anchor
 
 

@@ -20,7 +20,7 @@ class Refusal:
     """The rule that explains it."""
 
     detail: str = ""
-    """What is special about this place, such as a name."""
+    """Details of this place for the message, such as a name."""
 
 
 class Refused(Exception):

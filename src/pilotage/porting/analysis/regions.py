@@ -131,7 +131,7 @@ def _refuse_what_no_program_can_do(
 
 
 def _tensors(computed: set[str], test: ast.expr) -> set[str]:
-    """Computed variables that a test asks for their values, and not only whether they are None."""
+    """Computed variables whose values a test reads, other than to compare them with None."""
     if isinstance(test, ast.Compare) and all(isinstance(each, ast.Is | ast.IsNot) for each in test.ops):
         return set()
     return computed

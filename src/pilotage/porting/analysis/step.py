@@ -30,13 +30,13 @@ class TrainingStep:
 
     block: list[ast.stmt]
     anchor: ast.stmt
-    """The statement of the block that goes backward."""
+    """The statement of the block that contains the backward pass."""
 
     condition: ast.If | None
     """A condition that decides whether the step is made, such as ``if phase == "train"``."""
 
     loss: ast.expr
-    """What goes backward."""
+    """The expression that ``backward()`` is called on."""
 
     loss_name: str
     region: tuple[ast.stmt, ...]
@@ -51,7 +51,7 @@ class TrainingStep:
     calls: tuple[TrainingCall, ...]
     optimizer: ast.expr
     models: tuple[str, ...]
-    """The variables whose parameters are trained, as they are called here."""
+    """The variables whose parameters are trained, by their names here."""
 
     accumulation: Accumulation | None
     place: ast.stmt | None = None

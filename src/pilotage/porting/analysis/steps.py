@@ -25,7 +25,7 @@ _UPDATES = (CallKind.STEP, CallKind.SCALER_STEP)
 
 
 def find_steps(project: Project) -> tuple[list[TrainingStep], list[Refusal]]:
-    """Every training step, and why those that cannot be converted cannot."""
+    """Every training step that can be converted, and the reasons why others cannot."""
     steps: list[TrainingStep] = []
     refusals: list[Refusal] = []
     for source in project.sources:
@@ -76,7 +76,7 @@ def _loop_around(source: Source, statement: ast.stmt, scope: Scope) -> _Loop | N
 
 
 class _Finder:
-    """Takes one group of training calls apart."""
+    """Analyses one group of training calls."""
 
     def __init__(self, project: Project, scope: Scope, loop: _Loop | None, found: list[_Found]) -> None:
         self._project = project
@@ -86,7 +86,7 @@ class _Finder:
         self._found = found
 
     def step(self) -> TrainingStep:
-        """The step, or why it cannot be one."""
+        """The step, or the reason why it cannot be converted."""
         closure = closure_call(self._project, self._scope)
         if closure is not None and not any(call.kind in _UPDATES for _, call in self._found):
             return self._step_of_closure(closure)
@@ -206,7 +206,7 @@ class _Finder:
         return best
 
     def _block_of_loss(self, anchor: ast.stmt, call: TrainingCall) -> tuple[list[ast.stmt], ast.stmt, ast.If | None]:
-        """The block in which the loss is computed, its statement that goes backward, and a condition around that."""
+        """The block that computes the loss, its statement with the backward pass, and a condition around that."""
         assert call.subject is not None
         needed = reads(call.subject)
         condition = anchor if isinstance(anchor, ast.If) and not anchor.orelse else None

@@ -15,33 +15,33 @@ from pilotage.porting.sources.source import Source
 __all__ = ["Trained", "trained_by"]
 
 _OWN_PARAMETERS = ("self.parameters", "self.named_parameters")
-"""What a module calls to make the optimizer of itself."""
+"""How a module refers to itself when it makes its own optimizer."""
 
 
 class Trained:
-    """The modules of an optimizer, by what makes them."""
+    """The modules that an optimizer trains, by their origins."""
 
     def __init__(self, project: Project, source: Source, optimizer: ast.expr) -> None:
         self._project = project
         self.makers: set[ast.AST] = set()
-        """What makes the trained modules, and the lists of parameters on the way."""
+        """The origins of the trained modules, and of the lists of parameters in between."""
         self.modules: set[ast.AST] = set()
-        """What makes those that are known to be modules."""
+        """The origins that are known to be modules."""
         self.paths: list[tuple[Source, str]] = []
-        """How they are called where the optimizer is made."""
+        """Their names where the optimizer is made."""
         for origin in origins(project, source, optimizer):
             if isinstance(origin.node, ast.Call) and origin.node.args and torch_name(project, origin) is not None:
                 self._note(origin.source, origin.node.args[0], 0)
 
     def is_one(self, source: Source, node: ast.expr) -> bool:
-        """Whether a variable is one of them."""
+        """Whether a variable holds a trained module."""
         if not self.makers:
             return kind_of(self._project, source, node) is Kind.MODULE
         found = {each.node for each in origins(self._project, source, node)}
         return bool(found & self.makers)
 
     def hidden_in(self, source: Source, function: Scope, depth: int = 0) -> bool:
-        """Whether a function of the project uses one of them."""
+        """Whether a function of the project uses a trained module."""
         for node in ast.walk(function.node):
             if isinstance(node, ast.Name | ast.Attribute) and path_of(node) is not None and self.is_one(source, node):
                 return True
@@ -69,7 +69,7 @@ class Trained:
                 continue
             made = origins(self._project, source, each)
             if kind is not Kind.MODULE and depth < 2:
-                # A list of parameters, or of groups: what it is made from counts.
+                # A list of parameters or groups: its elements are followed.
                 for origin in made:
                     if isinstance(origin.node, ast.expr) and origin.node is not each:
                         self._note(origin.source, origin.node, depth + 1)
@@ -90,6 +90,6 @@ def _parameters_in(node: ast.expr) -> list[ast.expr]:
 
 
 def trained_by(project: Project, source: Source, optimizer: ast.expr, called: Iterable[ast.expr]) -> set[str]:
-    """Those of the called variables that an optimizer trains."""
+    """The called variables that an optimizer trains."""
     trained = Trained(project, source, optimizer)
     return {path_of(each) or "" for each in called if trained.is_one(source, each)}

@@ -21,7 +21,7 @@ _LIBRARIES = ("accelerate.", "lightning.", "lightning_fabric.", "pytorch_lightni
 
 
 class CallKind(Enum):
-    """What a call does for training."""
+    """The part of a call in training."""
 
     BACKWARD = "backward"
     STEP = "step"
@@ -38,13 +38,13 @@ class TrainingCall:
     kind: CallKind
     call: ast.Call
     subject: ast.expr | None
-    """The loss, the optimizer, or what is clipped."""
+    """The loss, the optimizer, or the clipped parameters."""
 
     scaler: ast.expr | None = None
 
 
 def training_call(project: Project, source: Source, call: ast.AST) -> TrainingCall | None:
-    """What a call does for training; None if it is another call."""
+    """The part of a call in training; None for other calls."""
     if not isinstance(call, ast.Call):
         return None
     name = project.names[source].dotted(call.func)
@@ -88,7 +88,7 @@ def walk_statements(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def is_training_only(project: Project, source: Source, statement: ast.stmt) -> bool:
-    """Whether a statement does nothing besides what a compiled step does by itself."""
+    """Whether a statement does only what a compiled step does anyway."""
     if isinstance(statement, ast.Pass):
         return True
     if isinstance(statement, ast.Expr):

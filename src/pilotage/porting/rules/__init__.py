@@ -1,1 +1,1 @@
-"""The rules, one file for each, in folders by what they are for; `registry.py` lists them."""
+"""The rules, one file for each, in folders by purpose; `registry.py` lists them."""

@@ -92,7 +92,7 @@ RULES: tuple[Rule, ...] = (
     imports.RULE,
     *HPU_RULES,
 )
-"""Imports come last: they look at what the others wrote."""
+"""Imports come last, because they depend on the edits of the others."""
 
 
 def rules_for(target: Target) -> tuple[Rule, ...]:

@@ -1,4 +1,4 @@
-"""Blocks whose statements all go: a condition goes with them if all its branches do, others get a ``pass``."""
+"""Blocks whose statements are all removed: a condition without branches is removed too, others get a ``pass``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["fill_empty_blocks"]
 
 _RULE = "device-moves"
 _QUESTIONS = ("is_", "has", "isinstance", "len", "get", "device_count")
-"""Beginnings of the names of functions that only answer."""
+"""Prefixes of functions that return an answer and have no effect."""
 
 
 def fill_empty_blocks(porting: Porting, source: Source) -> None:
@@ -43,7 +43,7 @@ def fill_empty_blocks(porting: Porting, source: Source) -> None:
 
 
 def _does_something(test: ast.expr) -> bool:
-    """Whether a test may have an effect: it binds a name, or calls something other than a question of a module."""
+    """Whether a test may have an effect: it binds a name, or calls anything but such a function of a module."""
     return any(
         isinstance(each, ast.NamedExpr | ast.Await | ast.Yield)
         or (isinstance(each, ast.Call) and not ast.unparse(each.func).rpartition(".")[2].startswith(_QUESTIONS))

@@ -20,7 +20,7 @@ def indentation(source: Source, statement: ast.stmt) -> str:
 
 
 def unit_of_indentation(source: Source) -> str:
-    """What one more level is indented by."""
+    """The indentation of one more level."""
     for node in source.nodes:
         body = getattr(node, "body", None)
         if isinstance(node, ast.stmt) and isinstance(body, list) and body and body[0].lineno > node.lineno:

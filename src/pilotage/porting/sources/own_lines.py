@@ -16,7 +16,7 @@ _Run = list[ast.stmt]
 
 
 def with_own_lines(source: Source, edits: Iterable[Edit]) -> Source:
-    """The script with every statement that an edit touches in a line of its own; the same object if all of them are."""
+    """The script with every edited statement on a separate line; the same object if all of them are already."""
     touched = [(each.start, each.end) for each in edits if not _is_beside(each)]
     runs = [run for run in _shared(source) if _is_touched(source, run, touched)] if touched else []
     # From the last to the first, so that the places of the others stay right.

@@ -15,14 +15,14 @@ __all__ = ["Removal", "removal_edits"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Removal:
-    """Why a statement goes."""
+    """The reason to remove a statement."""
 
     rule: str
     with_comments: bool
 
 
 def removal_edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> list[Edit]:
-    """The edits for all statements that go, with blank lines that would be left at the beginning of a block."""
+    """The edits that remove statements, and blank lines that would be left at the beginning of a block."""
     edits = list(_edits(source, removed))
     ends = {each.start: each for each in edits if not each.text}
     for edit in [each for each in edits if not each.text]:
@@ -40,7 +40,7 @@ def removal_edits(source: Source, removed: Mapping[ast.stmt, Removal]) -> list[E
 
 
 def _depth(source: Source, offset: int) -> int:
-    """How far the line that begins at an offset is indented."""
+    """The indentation of the line that begins at an offset."""
     line = source.text[offset : offset + 200].partition("\n")[0]
     return len(line) - len(line.lstrip())
 

@@ -11,7 +11,7 @@ from pilotage.errors import PortingError
 __all__ = ["Source", "lines_in"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""A line as Python counts them; `splitlines` also ends lines at form feeds and the like."""
+"""A line as Python counts them; `splitlines` also ends lines at other characters, such as form feeds."""
 
 
 def lines_in(text: str) -> list[str]:
@@ -20,7 +20,7 @@ def lines_in(text: str) -> list[str]:
 
 
 class Source:
-    """One script, parsed; nothing changes it."""
+    """One parsed script; never changed."""
 
     def __init__(
         self, path: Path, text: str, *, original: Source | None = None, first: int = 0, added: int = 0
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def newline(self) -> str:
-        """What ends the lines of the script."""
+        """The line ending of the script."""
         return "\r\n" if "\r\n" in self.text else "\n"
 
     def offset(self, line: int, column: int) -> int:

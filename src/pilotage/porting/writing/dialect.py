@@ -1,4 +1,4 @@
-"""How each target writes the same things."""
+"""The wording of each target for the same constructs."""
 
 from __future__ import annotations
 

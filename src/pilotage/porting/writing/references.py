@@ -1,4 +1,4 @@
-"""How a class of one script is named in another one."""
+"""Names a class of one script in another one."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def setting_in(porting: Porting, step: TrainingStep, node: ast.expr, source: Sou
     constant = single_constant(porting.project, step.source, node)
     if constant is not None:
         return constant
-    # A settings object that both functions get under the same name.
+    # A settings object that both functions receive under the same name.
     if roots and all(root is not None and scope.resolve(root) is not None for root in roots):
         return step.source.segment(node)
     return None

@@ -1,4 +1,4 @@
-"""Another parameter for a function, and another argument for a call."""
+"""Adds a parameter to a function, or an argument to a call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def argument_place(source: Source, call: ast.Call, text: str) -> tuple[int, str]
         end += tail.rindex(")") + 1
     lines = sorted({getattr(each.value if isinstance(each, ast.keyword) else each, "lineno", 0) for each in nodes})
     if len(lines) == len(nodes) > 1 and lines[0] > call.lineno:
-        # One argument in each line: so is the new one, before the last if that has a comment.
+        # One argument on each line: the new one gets a line too, before the last if that has a comment.
         line = source.line(lines[-1])
         indent = line[: len(line) - len(line.lstrip())]
         if "#" in tail and call.keywords and call.keywords[-1].arg is not None:

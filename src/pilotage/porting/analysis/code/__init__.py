@@ -1,1 +1,1 @@
-"""How code is read: scopes, names, what is read and written, and where values come from."""
+"""Analysis of Python code: scopes, names, reads and writes of variables, and the origins of values."""

@@ -49,7 +49,7 @@ def reads(nodes: ast.AST | Iterable[ast.AST]) -> set[str]:
 
 
 def writes(node: ast.AST) -> set[str]:
-    """The variables that are written, also by a subscript, an attribute or an augmented assignment."""
+    """The variables that are written, including by a subscript, an attribute or an augmented assignment."""
     found = assigned(node)
     for each in ast.walk(node):
         if isinstance(each, ast.Attribute | ast.Subscript) and isinstance(each.ctx, ast.Store | ast.Del):

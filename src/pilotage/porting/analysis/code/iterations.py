@@ -14,7 +14,7 @@ _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 def within(source: Source, node: ast.AST, end: ast.AST) -> list[ast.AST]:
-    """The nodes around a node, up to but without an outer one."""
+    """The ancestors of a node, up to and excluding an outer one."""
     found = []
     for each in source.ancestors(node):
         if each is end:
@@ -24,7 +24,7 @@ def within(source: Source, node: ast.AST, end: ast.AST) -> list[ast.AST]:
 
 
 def iterations_around(source: Source, node: ast.AST, end: ast.AST) -> Iterator[tuple[ast.AST, ast.expr | None]]:
-    """The loops and comprehensions around a node, from the innermost, with what each goes through."""
+    """The loops and comprehensions around a node, the innermost first, each with its iterable."""
     inner = node
     for each in within(source, node, end):
         if isinstance(each, ast.For) and inner is not each.iter:
@@ -38,7 +38,7 @@ def iterations_around(source: Source, node: ast.AST, end: ast.AST) -> Iterator[t
 
 
 def iterated(node: ast.expr) -> ast.expr:
-    """What an iteration goes through, without enumerate and progress bars."""
+    """The iterable of a loop, without enumerate and progress bars."""
     while isinstance(node, ast.Call) and node.args:
         last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if last not in _AROUND:

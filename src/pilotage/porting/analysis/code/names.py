@@ -26,7 +26,7 @@ class Names:
 
     def __init__(self, source: Source) -> None:
         self.imported: dict[str, str] = {}
-        """Local names, and what they stand for; relative imports begin with dots."""
+        """Local names with their dotted names; relative imports begin with dots."""
         for node in source.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -50,7 +50,7 @@ class Names:
         return _OTHER_NAMES.get(name, name)
 
     def calls(self, node: ast.AST) -> str | None:
-        """The dotted name of what a call calls; None for anything that is not such a call."""
+        """The dotted name of the function that a call calls; None for other nodes."""
         return self.dotted(node.func) if isinstance(node, ast.Call) else None
 
     def local(self, dotted: str) -> str | None:

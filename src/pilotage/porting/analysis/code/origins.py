@@ -1,4 +1,4 @@
-"""Where a value comes from: through variables, arguments, attributes and functions of the project to what makes it."""
+"""Finds where a value comes from, through variables, arguments, attributes and functions of the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pilotage.porting.sources.source import Source
 __all__ = ["Origin", "origins"]
 
 _SAME_OBJECT = {"to", "cuda", "cpu", "train", "eval", "float", "half", "double", "bfloat16", "requires_grad_", "xpu"}
-"""Methods of a module that return it."""
+"""Methods of a module that return the module."""
 _AROUND = {
     "enumerate",
     "iter",
@@ -31,12 +31,12 @@ _AROUND = {
     "rich.progress.track",
     "itertools.islice",
 }
-"""Functions that pass their first argument on."""
+"""Functions that return their first argument, possibly wrapped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """An expression, argument, definition or import that makes a value."""
+    """An expression, argument, definition or import that produces a value."""
 
     source: Source
     scope: Scope
@@ -44,7 +44,7 @@ class Origin:
 
 
 def origins(project: Project, source: Source, node: ast.AST) -> list[Origin]:
-    """Everything that may make the value of an expression, each once."""
+    """Everything that may produce the value of an expression, each once."""
     known = project.known_origins.get(node)
     if known is None:
         found: dict[ast.AST, Origin] = {}
@@ -63,7 +63,7 @@ class _Trace:
         self._seen = seen
 
     def value(self, source: Source, scope: Scope, node: ast.AST) -> Iterator[Origin]:
-        """What makes the value of an expression."""
+        """The origins of the value of an expression."""
         if path_of(node) is not None:
             yield from self._variable(source, scope, node)
         elif isinstance(node, ast.IfExp):
@@ -144,7 +144,7 @@ class _Trace:
             yield Origin(source=source, scope=scope, node=node)
 
     def _element(self, source: Source, scope: Scope, value: ast.expr, index: int) -> Iterator[Origin]:
-        """One element of what is unpacked."""
+        """One element of an unpacked value."""
         if isinstance(value, ast.Tuple | ast.List):
             yield from self.value(source, scope, value.elts[min(index, len(value.elts) - 1)])
             return

@@ -20,7 +20,7 @@ _COMPLAINTS = ("print", "exit", "quit", "sys.exit", "warnings.warn", "logging", 
 
 
 def apply(porting: Porting) -> None:
-    """Take the branches out."""
+    """Remove the branches."""
     if not porting.has_work:
         return
     for source in porting.project.sources:
@@ -42,7 +42,7 @@ def _only_acts_with_cuda(porting: Porting, source: Source, node: ast.AST) -> boo
 
 
 def is_never_true(porting: Porting, source: Source, test: ast.expr) -> bool:
-    """Whether a test asks for CUDA, maybe beside settings."""
+    """Whether a test checks for CUDA, possibly together with settings."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         others = [each for each in test.values if not _asks(porting, source, each)]
         return len(others) < len(test.values) and all(_is_setting(each) for each in others)
@@ -109,7 +109,7 @@ def _has_strings_over_lines(node: ast.If) -> bool:
 
 
 def _shares_a_line(source: Source, node: ast.If) -> bool:
-    """Whether what is left of a condition stands behind a colon."""
+    """Whether the remaining statement stands behind the colon of its condition."""
     if not node.orelse or _is_chained(source, node):
         return False
     first = node.orelse[0]
@@ -153,7 +153,7 @@ def _remove_complaints(porting: Porting, source: Source, node: ast.If) -> None:
 
 
 def _complains(statement: ast.stmt) -> bool:
-    """Whether a statement only says that there is no CUDA, or ends the script for it."""
+    """Whether a statement only reports that CUDA is missing, or ends the script because of it."""
     if isinstance(statement, ast.Raise | ast.Return):
         return True
     return (

@@ -66,7 +66,7 @@ def _convert(porting: Porting, source: Source, statement: ast.Assign, path: str,
 
 
 def _join_branches(porting: Porting, source: Source, node: ast.If) -> None:
-    """Write a choice between devices once, as all of its branches became the processor."""
+    """Collapse a choice between devices, all of whose branches became the processor."""
     branches = [node.body]
     last: list[ast.stmt] = node.orelse
     while len(last) == 1 and isinstance(last[0], ast.If):

@@ -41,7 +41,7 @@ _ELSEWHERE = ("torch.cuda.amp",)
 
 
 def apply(porting: Porting) -> None:
-    """Remove or answer calls of torch.cuda."""
+    """Remove calls of torch.cuda, or replace them by their result without CUDA."""
     if not porting.has_work:
         return
     for source in porting.project.sources:

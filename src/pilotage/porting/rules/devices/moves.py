@@ -17,7 +17,7 @@ NAME = "device-moves"
 
 
 def apply(porting: Porting) -> None:
-    """Take every move to a device out."""
+    """Remove every move to a device."""
     if not porting.has_work:
         return
     for source in porting.project.sources:
@@ -67,7 +67,7 @@ def _does_nothing(source: Source, statement: ast.Assign, edits: list) -> bool:  
 
 
 class _Plain(ast.NodeTransformer):
-    """Takes comprehensions that only repeat what they go through, and choices between the same, for what is inside."""
+    """Replaces comprehensions that only copy their iterable, and choices between equal values, by their content."""
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)

@@ -59,7 +59,7 @@ def mode_enum(project: Project) -> ModeEnum | None:
 
 
 def compared_mode(enum: ModeEnum, test: ast.expr) -> tuple[ast.expr, str] | None:
-    """What a test compares with a member of the enumeration, and with which; None for another test."""
+    """The value and the member of the enumeration that a test compares; None for other tests."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.Is):
         return None
     member = test.comparators[0]

@@ -40,7 +40,7 @@ def _remove(porting: Porting, source: Source, statement: ast.stmt) -> None:
 
 
 def _judge(porting: Porting, source: Source, node: ast.Attribute, enum: ModeEnum | None) -> None:
-    """Report a name that Gaudi has no counterpart of."""
+    """Report a name without a counterpart on Gaudi."""
     name = porting.project.names[source].dotted(node) or ""
     first = name.removeprefix("torch.cuda.").partition(".")[0]
     if not name.startswith("torch.cuda.") or first in SAME_NAMES or first in RENAMED or first in _ELSEWHERE:

@@ -36,7 +36,7 @@ def _apply(porting: Porting) -> None:
 
 
 def _names_a_device(porting: Porting, source: Source) -> bool:
-    """Whether a script says anywhere where it runs."""
+    """Whether a script names a device anywhere."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr in ("cuda", "device", "hpu"):
             return True

@@ -21,7 +21,7 @@ _LOGGERS = ("info", "warning", "debug", "error", "log")
 
 
 def apply(porting: Porting) -> None:
-    """Let the first instance save, print and log."""
+    """Make only the first instance save, print and log."""
     if not porting.has_work:
         return
     for source in porting.project.sources:

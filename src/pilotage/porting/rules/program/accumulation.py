@@ -27,7 +27,7 @@ NAME = "accumulation"
 
 
 def apply(porting: Porting) -> None:
-    """Unwrap what is done once for each update, join its batches, and say what the loop counts now."""
+    """Unwrap the statements that run once per update, join its batches, and report what the loop counts now."""
     for planned in porting.plan.steps:
         step = planned.step
         if step.accumulation is None:
@@ -76,7 +76,7 @@ def _refuse_unknown_counts(porting: Porting, planned: PlannedStep) -> bool:
 
 
 def _join_batches(porting: Porting, planned: PlannedStep) -> None:
-    """Let the loop go through the batches of whole updates, and let what divides by its length count them."""
+    """Iterate over the batches of whole updates, and adjust divisions by the length of the loader."""
     step = planned.step
     source = step.source
     assert isinstance(step.loop, ast.For)
@@ -91,7 +91,7 @@ def _join_batches(porting: Porting, planned: PlannedStep) -> None:
 
 
 def _keep_lengths(porting: Porting, planned: PlannedStep) -> None:
-    """Count batches where a length is computed for something else than the loop, such as a schedule."""
+    """Keep counting single batches in other computations with the length, such as a schedule."""
     step = planned.step
     assert step.accumulation is not None
     made = {each.call for each in porting.plan.loaders if step in each.steps}
@@ -178,7 +178,7 @@ def _lengths(porting: Porting, step: TrainingStep) -> str:
 
 
 def _tail(porting: Porting, step: TrainingStep) -> str:
-    """What becomes of batches that do not fill an update."""
+    """What happens to batches that do not fill an update."""
     assert step.accumulation is not None
     if joins_batches(porting, step):
         return " Batches at the end of an epoch that do not fill an update make one of their own, with their mean."

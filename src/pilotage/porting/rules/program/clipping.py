@@ -32,7 +32,7 @@ Reason = tuple[str, str]
 
 
 def apply(porting: Porting) -> None:
-    """Carry the clipping of each step over to the optimizer or the wrapped model."""
+    """Move the clipping of each step to the optimizer or the wrapped model."""
     for planned in porting.plan.steps:
         for clip in clips_of(planned.step)[:1]:
             reason = _reason_against(porting, planned, clip)

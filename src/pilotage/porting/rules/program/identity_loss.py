@@ -15,7 +15,7 @@ NAME = "identity-loss"
 
 
 def apply(porting: Porting) -> None:
-    """Say which losses are marked; the class of the step contains the mark."""
+    """Report which losses are marked; the class of the step contains the mark."""
     for planned in porting.plan.steps:
         if not planned.joint.is_torch_loss and is_joined(porting, planned):
             mark = dialect_of(porting.target).mark.partition("(")[0]

@@ -113,7 +113,7 @@ def _rename(porting: Porting, loader: Loader) -> None:
 
 
 def _first_argument(source: Source, call: ast.Call, start: int, text: str) -> str:
-    """The text of a new first argument, on a line of its own if the others begin on another line than the call."""
+    """The text of a new first argument, on a separate line if the others do not start on the line of the call."""
     given = [source.span(each)[0] for each in (*call.args, *call.keywords)]
     if not given:
         return text

@@ -57,7 +57,7 @@ def _text(porting: Porting, planned: PlannedStep) -> str:
 
 
 def _as_inference(porting: Porting, planned: PlannedStep, statement: ast.stmt) -> str:
-    """A statement of the region as it is when no step is made."""
+    """A statement of the region, for when no step is made."""
     step = planned.step
     source = step.source
     start, end = lines_of(source, statement)

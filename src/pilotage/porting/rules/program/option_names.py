@@ -1,4 +1,4 @@
-"""Which variable holds the options in which scope."""
+"""The variables that hold the options, scope by scope."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _all_options(porting: Porting) -> list[ScopeOptions]:
             statement = loader.source.statement(loader.call)
             before = _common_place(site.source, statement, site.insertion.offset, _names_in(counts))
             if before is None and (constants := _constant_counts(porting, steps)) is not None:
-                # The number gets its name only later.
+                # The variable of the number is assigned later.
                 counts = constants
                 before = _common_place(site.source, statement, site.insertion.offset, [])
             if before is not None:
@@ -113,7 +113,7 @@ def _names_in(counts: dict[PlannedStep, str | None]) -> list[str]:
 
 
 def _common_place(source: Source, statement: ast.stmt, offset: int, names: list[str]) -> Insertion | None:
-    """Before a statement, or the statement around it, that is in the same block as the site; None if there is none."""
+    """The place before a statement, or before the one around it in the block of the site; None if neither is there."""
     node: ast.AST = statement
     while isinstance(node, ast.stmt):
         block = source.block(node)

@@ -17,7 +17,7 @@ NAME = "options"
 
 
 def apply(porting: Porting) -> None:
-    """Make the options before what needs them."""
+    """Create the options before their first use."""
     for options in all_options(porting):
         place = options.place
         lines = [*_made(porting, options), *_settings(porting, options)]

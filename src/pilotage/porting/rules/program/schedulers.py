@@ -100,7 +100,7 @@ def _beginnings(porting: Porting, source: Source) -> list[tuple[Source, Scope, a
 
 
 def _is_after_wrapping(porting: Porting, planned: PlannedStep, scope: Scope, statement: ast.stmt) -> bool:
-    """Whether the wrapped model is there already when a statement runs, as far as can be seen."""
+    """Whether the wrapped model exists when a statement runs, as far as the analysis can tell."""
     source = scope.source
     for site in porting.plan.site_of(planned):
         if site.insertion.source is source and _holds(scope, site.insertion.offset):
@@ -133,7 +133,7 @@ def _is_groups(node: ast.AST) -> bool:
 
 
 def _concerns(porting: Porting, source: Source, subject: ast.expr, planned: PlannedStep) -> bool:
-    """Whether a schedule or an optimizer is that of a step, as far as is known."""
+    """Whether a schedule or an optimizer belongs to a step, as far as is known."""
     made = {each.node for each in planned.optimizers}
     found = origins(porting.project, source, subject)
     if made & {each.node for each in found}:

@@ -108,7 +108,7 @@ def _options(porting: Porting, planned: PlannedStep, site: Site) -> list[str]:
         options += [f"gradient_accumulation={count}", 'outputs="all"']
         options += [] if planned.joint.is_divided else ['reduction="sum"']
     if clips_of(planned.step):
-        # Where it cannot be written, the rule of clipping refuses it.
+        # If the limit cannot be written here, the rule of clipping refuses it.
         clipping = clipping_at(porting, planned, site)
         options += [] if clipping is None else [clipping]
     return options

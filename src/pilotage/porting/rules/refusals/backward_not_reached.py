@@ -1,4 +1,4 @@
-"""A backward pass where no step can be made of it."""
+"""A backward pass that cannot be turned into a step."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def apply(porting: Porting) -> None:
 
 
 def _code_of_steps(porting: Porting) -> Iterator[tuple[Source, ast.AST]]:
-    """What becomes part of a program: the steps, the functions that they call, and forward methods."""
+    """The code that becomes part of a program: the steps, the functions that they call, and forward methods."""
     project = porting.project
     waiting: list[tuple[Source, ast.AST]] = []
     for planned in porting.plan.steps:
@@ -101,7 +101,7 @@ def _assigned_masks(porting: Porting, source: Source, node: ast.AST) -> Iterator
 
 
 def _is_mask(node: ast.expr) -> bool:
-    """Whether an expression gives true or false for each element."""
+    """Whether the value of an expression is true or false for each element."""
     if isinstance(node, ast.Compare):
         return not any(isinstance(each, ast.Is | ast.IsNot | ast.In | ast.NotIn) for each in node.ops)
     if isinstance(node, ast.UnaryOp):

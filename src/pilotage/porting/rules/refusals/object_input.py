@@ -1,4 +1,4 @@
-"""A batch that is an object of its own."""
+"""A batch that is an object of the script's own class."""
 
 from __future__ import annotations
 

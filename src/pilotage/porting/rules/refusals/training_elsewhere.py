@@ -21,12 +21,12 @@ _LIBRARIES = re.compile(
 
 
 def is_of_another_library(dotted: str) -> bool:
-    """Whether a call makes something that trains by itself."""
+    """Whether a call creates a trainer that runs the training loop itself."""
     return _LIBRARIES.fullmatch(dotted) is not None
 
 
 def apply(porting: Porting) -> None:
-    """Report what makes such trainers."""
+    """Report calls that create such trainers."""
     for source in porting.project.sources:
         for node in source.nodes:
             name = porting.project.names[source].calls(node)

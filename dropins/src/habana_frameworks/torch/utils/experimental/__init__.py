@@ -26,12 +26,12 @@ def _is_fp16_supported() -> bool:
 
 
 def _data_ptr(t: Tensor) -> int:
-    """Return 0: there is no address on a card."""
+    """Return 0: the tensor has no address on a card."""
     return 0
 
 
 def _compute_stream() -> int:
-    """Return 0: there is no stream of the driver."""
+    """Return 0: the emulation has no streams of the driver."""
     return 0
 
 
@@ -44,7 +44,7 @@ def _record_params(model: Any = None, optimizer: Any = None, force_model_update:
 
 
 def _set_profiler_tracer_memory(device_id: int) -> None:
-    """Do nothing: there is no trace on a card."""
+    """Do nothing: the emulation writes no traces."""
 
 
 def _reset_device_memory() -> None:
