@@ -22,10 +22,15 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def require_matplotlib() -> None:
-    """Raise if matplotlib is not installed."""
+def require_matplotlib(path: Path | None = None) -> None:
+    """Raise if matplotlib is not installed, or draws no files of this kind."""
     if not can_draw():
         raise ProofError("A picture needs matplotlib: pip install matplotlib, or pass --picture off.")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path is not None and path.suffix and path.suffix[1:].lower() not in kinds:
+        raise ProofError(f"A picture cannot be of the kind {path.suffix!r}; there are {', '.join(sorted(kinds))}.")
 
 
 def draw(proof: Proof, path: Path) -> None:

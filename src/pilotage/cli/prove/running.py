@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shlex
 import shutil
 import sys
@@ -33,17 +34,19 @@ def run(arguments: Namespace) -> int:
     try:
         request = request_of(arguments)
         if arguments.picture not in (None, "off"):
-            require_matplotlib()
-        _require_folders(arguments)
+            require_matplotlib(Path(arguments.picture))
+        _require_files(arguments)
         proof = prove(request, _tell)
         _clear()
         show(proof)
+        # First, since a picture can be drawn from it again.
+        if arguments.json is not None:
+            write_result(proof, arguments.json)
         picture = _picture_of(arguments, proof)
         if picture is not None:
             draw(proof, picture)
             print(f"\nPicture: {picture}")
         if arguments.json is not None:
-            write_result(proof, arguments.json)
             print(f"Result: {arguments.json}")
     except (PilotageError, OSError) as error:
         _clear()
@@ -119,11 +122,17 @@ def _script(path: str, arguments: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, str(Path(path)), *arguments)
 
 
-def _require_folders(arguments: Namespace) -> None:
+def _require_files(arguments: Namespace) -> None:
     """Raise before anything runs if a result could not be written."""
     for given in (arguments.json, None if arguments.picture in (None, "off") else Path(arguments.picture)):
-        if given is not None and not given.parent.is_dir():
+        if given is None:
+            continue
+        if given.is_dir():
+            raise ProofError(f"{str(given)!r} is a folder: give the name of a file.")
+        if not given.parent.is_dir():
             raise ProofError(f"The folder {str(given.parent)!r} for {given.name} does not exist.")
+        if not os.access(given.parent, os.W_OK):
+            raise ProofError(f"{given.name} cannot be written to the folder {str(given.parent)!r}.")
 
 
 def _picture_of(arguments: Namespace, proof: Proof) -> Path | None:
@@ -135,7 +144,10 @@ def _picture_of(arguments: Namespace, proof: Proof) -> Path | None:
         return Path(arguments.picture)
     if proof.comparison is None or not can_draw():
         return None
-    return arguments.json.with_suffix(".png") if arguments.json is not None else Path("proof.png")
+    if arguments.json is not None:
+        return Path(arguments.json).with_suffix(".png")
+    # Nobody has asked for this one.
+    return Path("proof.png") if os.access(".", os.W_OK) else None
 
 
 def show(proof: Proof) -> None:

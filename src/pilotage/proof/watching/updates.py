@@ -66,24 +66,26 @@ class UpdateWatch:
 
     def _load_state_dict(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-            self._watch.digest_last()
+            if self._watch.is_undigested:
+                self._watch.expect_change(is_counted=True)
             return original(module, *args, **kwargs)
 
         return load_state_dict
 
     def _follow_data(self) -> None:
-        """Digest weights before ``data`` is accessed: torch does not count writes through it."""
+        """Follow accesses to ``data``: torch does not count writes through it."""
         inherited: Any = inspect.getattr_static(Tensor, "data")
         watch = self._watch
 
         def get(parameter: nn.Parameter) -> Any:
+            value = inherited.__get__(parameter)
             if watch.is_undigested:
-                watch.digest_last()
-            return inherited.__get__(parameter)
+                watch.expect_change(value)
+            return value
 
         def put(parameter: nn.Parameter, value: Tensor) -> None:
             if watch.is_undigested:
-                watch.digest_last()
+                watch.expect_change()
             inherited.__set__(parameter, value)
 
         nn.Parameter.data = property(get, put, doc=inherited.__doc__)  # type: ignore[assignment]

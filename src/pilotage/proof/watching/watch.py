@@ -26,6 +26,15 @@ EXTRA_UPDATES = 20
 """How many more updates a script may make on its way to its own end."""
 
 
+_STOPS = 3
+"""How often a script may catch what ends it."""
+
+_EARLY_DIGESTS = 3
+"""How many updates of a script may be digested because it might change the weights after them."""
+
+_MOST_HANDED_OUT = 10_000
+"""How many tensors in the memory of weights are kept until the next update."""
+
 _SUMMARY_SECONDS = 2.0
 """How often the summary of a process is written."""
 
@@ -86,6 +95,8 @@ class Watch:
         self._summed = time.monotonic()
         """When the last summary was written."""
         self._has_begun = False
+        self._stops = 0
+        """How often the script was told to end."""
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
@@ -99,6 +110,10 @@ class Watch:
         """Whether the last recorded update has no digest of the weights yet; it gets one if the script ends here."""
         self.versions: list[int] | None = None
         """How often the weights of the last update had been written to after it; None if nothing else can write."""
+        self._early_digests = 0
+        """How often weights were digested because the script might write to them uncounted."""
+        self._handed_out: list[Any] = []
+        """Tensors in the memory of the weights that the script got since the last update; they count writes."""
 
     def note(self, event: str, /, **fields: Any) -> None:
         """Write an event other than an update."""
@@ -138,23 +153,39 @@ class Watch:
         if not was_stopping:
             self._steps.append((self.updates, pending, moment, facts))
             self.is_undigested = not digested and self.weights is not None
+            self._handed_out.clear()
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
             # Many at once: between two steps, code that is seldom run takes several times as long.
             if self.updates <= 3 or self.is_stopping or moment > self.record.due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
-            self.end("stopped")
-            raise EnoughSteps(0)
+            self._stop()
+
+    def expect_change(self, handed_out: Any = None, *, is_counted: bool = False) -> None:
+        """The script may change the weights from here on: digest them, if that was not done.
+
+        Scripts that come here in every step are not made to pay for a digest each time. What they do is followed
+        instead: ``handed_out`` is a tensor through which they may write, and torch counts that, or the change itself.
+        """
+        if self._early_digests < _EARLY_DIGESTS or len(self._handed_out) >= _MOST_HANDED_OUT:
+            self._early_digests += 1
+            self.digest_last()
+        elif handed_out is not None:
+            self._handed_out.append(handed_out)
+        elif not is_counted or self.versions is None:
+            self.is_undigested = False
 
     def digest_last(self) -> None:
-        """Digest the weights after the last update, if that was not done: the script ends, or is going to change them.
+        """Digest the weights after the last update, if that was not done, because the script ends here, for example.
 
         Weights that were written to since then are left out: they are not those of an update.
         """
         if not self.is_undigested or self.weights is None:
             return
         self.is_undigested = False
+        if any(each._version for each in self._handed_out):
+            return
         named = list(self.weights())
         if self.versions is None or self.versions == [tensor._version for _, tensor in named]:
             self._digest(min(self.updates, self.settings.steps), named)
@@ -262,10 +293,19 @@ class Watch:
         self._has_begun = False
         self._steps = []
 
+    def _stop(self) -> None:
+        """End a script that goes on to train."""
+        if not self._stops:
+            self.end("stopped")
+        self._stops += 1
+        if self._stops > _STOPS:
+            os._exit(0)
+        raise EnoughSteps(0)
+
     def _after_fork(self) -> None:
         self.record.forget_parent()
         self._has_begun = self.is_undigested = False
-        self._steps, self._sketches = [], []
+        self._steps, self._sketches, self._handed_out = [], [], []
 
 
 def mean_loss(loss: Any) -> Any:

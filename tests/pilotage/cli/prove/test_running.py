@@ -52,6 +52,9 @@ def test_commands_take_the_place_of_scripts(scripts):
         (["--after-command", "'x"], "cannot be read"),
         (["--after-command", " "], "empty"),
         (["before.py", "--json", "lost/result.json"], "The folder 'lost' for result.json does not exist"),
+        (["before.py", "--json", "."], "'.' is a folder"),
+        (["before.py", "--picture", "."], "'.' is a folder"),
+        (["before.py", "--picture", "proof.doc"], "A picture cannot be of the kind '.doc'"),
         (["--repeat", "lost.json"], "lost.json cannot be read"),
         (["after.py", "--repeat", "after.py"], "give no others"),
         (["--repeat", "before.py"], "before.py is not a result"),
@@ -84,6 +87,12 @@ def test_a_picture_needs_matplotlib_before_anything_runs(scripts, capsys, monkey
     monkeypatch.setattr("pilotage.proof.picture.can_draw", lambda: False)
     assert main(["prove", "before.py", "after.py", "--picture", "x.png"]) == 2
     assert "A picture needs matplotlib" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_to_is_noticed_before_anything_runs(scripts, capsys, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *given: False)
+    assert main(["prove", "before.py", "after.py", "--json", "result.json"]) == 2
+    assert "result.json cannot be written to the folder '.'" in capsys.readouterr().err
 
 
 def test_a_command_line_that_argparse_would_take_for_scripts_is_kept_apart():

@@ -57,6 +57,59 @@ def test_weights_that_were_written_to_after_the_last_update_are_not_its_digest(t
     assert sorted(read_run(tmp_path).first.weights) == list(range(1, 11))
 
 
+@pytest.fixture
+def after_updates(tmp_path):
+    """The updates that are digested, of 27 after each of which a script does something with its weight."""
+
+    def make(access):
+        watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+        weight = torch.nn.Parameter(torch.ones(3))
+        watch.weights = lambda: [("weight", weight)]
+        for _ in range(27):
+            watch.versions = [weight._version]
+            update(watch)
+            if watch.is_undigested:
+                access(watch, weight.data)
+        watch._at_exit()
+        return sorted(read_run(tmp_path).first.weights)
+
+    return make
+
+
+def test_scripts_that_read_their_weights_in_every_step_are_not_digested_in_every_step(after_updates):
+    assert after_updates(lambda watch, data: watch.expect_change(data)) == [*range(1, 14), 20, 27]
+
+
+def test_weights_edited_through_data_after_every_update_are_not_taken_for_the_last(after_updates):
+    def edit(watch, data):
+        watch.expect_change(data)
+        data[:2].zero_()
+
+    assert after_updates(edit) == [*range(1, 14), 20]
+
+
+def test_weights_replaced_after_every_update_are_not_taken_for_the_last(after_updates):
+    assert after_updates(lambda watch, data: watch.expect_change()) == [*range(1, 14), 20]
+
+
+def test_loading_another_model_in_every_step_leaves_the_digest_of_the_last_update(after_updates):
+    assert after_updates(lambda watch, data: watch.expect_change(is_counted=True)) == [*range(1, 14), 20, 27]
+
+
+def test_a_script_that_reads_its_weights_without_end_keeps_little_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("pilotage.proof.watching.watch._MOST_HANDED_OUT", 5)
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+    weight = torch.nn.Parameter(torch.ones(3))
+    watch.weights, watch.versions = lambda: [("weight", weight)], [weight._version]
+    reads = 0
+    for _ in range(15):
+        update(watch)
+        while watch.is_undigested and reads < 100:
+            reads += 1
+            watch.expect_change(weight.data)
+    assert reads == 3 + 2 * 6
+
+
 def test_facts_that_updates_share_are_written_once(watch, tmp_path):
     first, second = {"mode": "eager", "rates": [0.1]}, {"mode": "eager", "rates": [0.2]}
     for facts in (first, first, first, second, second, first, first, first, first, first):
@@ -90,6 +143,20 @@ def test_later_updates_are_not_recorded_and_too_many_end_the_script(watch, tmp_p
     run = read_run(tmp_path)
     assert run.steps == 12
     assert run.first.end["how"] == "stopped"
+
+
+def test_a_script_that_catches_its_end_again_and_again_is_ended_for_good(watch, tmp_path, monkeypatch):
+    ended = []
+    monkeypatch.setattr("os._exit", ended.append)
+    for _ in range(12 + EXTRA_UPDATES - 1):
+        update(watch)
+    for number in range(4):
+        assert len(ended) == 0, number
+        with pytest.raises(EnoughSteps):
+            update(watch)
+    assert ended == [0]
+    (path,) = tmp_path.glob("*.jsonl")
+    assert path.read_text().count('"event":"end"') == 1
 
 
 def test_batches_of_other_loaders_do_not_belong_to_an_update(watch, tmp_path):
