@@ -21,6 +21,12 @@ class Contender:
     peak_bytes: int = 0
     """The most memory of its process so far, on its device; 0 if it shares a process."""
 
+    seconds_until_ready: float = 0.0
+    """How long its own process took from its start to the end of the first round."""
+
+    profile: Callable[[str], int] | None = None
+    """Does a round and writes the times of its kernels into the named file; None if it shares a process."""
+
     def run(self) -> None:
         """Do one round and record its rate."""
         start = time.perf_counter()

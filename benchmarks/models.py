@@ -1,7 +1,10 @@
 """Twelve models, each trained by eager PyTorch, by all modes of torch.compile and by Pilotage, in one run.
 
-Prints steps per second and peak memory. Every contender has its own process, and all contenders of a model alternate.
-`BENCHMARK_TINY=1` takes tiny models: it measures nothing real, but runs everywhere.
+Prints steps per second, peak memory and the time until the first round was done. Every contender has its own process.
+Six models compile side by side on a card; then the contenders of each model alternate, one model after the other.
+`BENCHMARK_MODELS` names the models to measure by the beginnings of their names, separated by semicolons.
+`BENCHMARK_PROFILES` names a folder for the kernels of the best contenders, `BENCHMARK_LIMIT` the seconds after which
+those that are not ready are left out. `BENCHMARK_TINY=1` takes tiny models: it measures nothing real but runs anywhere.
 """
 
 from __future__ import annotations
@@ -9,8 +12,10 @@ from __future__ import annotations
 import importlib.util
 import math
 import os
+import re
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -25,10 +30,17 @@ from benchmarks.twelve.subject import Autocast, Subject
 
 STEPS = 20
 _MODES = ("default", "reduce-overhead", "max-autotune")
-_BASELINES = ("eager PyTorch", *(f"torch.compile, {mode}" for mode in _MODES))
+_PEERS = tuple(f"torch.compile, {mode}" for mode in _MODES)
+_BASELINES = ("eager PyTorch", *_PEERS)
 _OURS = {"Pilotage, deviceIterations 1": 1, "Pilotage, deviceIterations 10": 10}
 _LARGE = 0.020
 """Seconds of an eager step above which a model counts as large."""
+
+_MODELS_AT_ONCE = 6
+"""How many models are compiled side by side on a card, whose memory their contenders share."""
+
+_LIMIT = float(os.environ.get("BENCHMARK_LIMIT", "1800"))
+"""Seconds after which contenders that are not ready are left out."""
 
 
 def measure(device: str, rounds: int) -> Table:
@@ -37,26 +49,27 @@ def measure(device: str, rounds: int) -> Table:
     ratios: dict[str, float] = {}
     large: list[str] = []
     notes: list[str] = []
-    for subject, each in SUBJECTS.items():
-        if each.package is not None and importlib.util.find_spec(each.package) is None:
-            notes.append(f"{subject}: not measured, {each.package} is not installed.")
-            continue
-        try:
-            measured = _contenders(subject, device, rounds)
-        except RuntimeError as error:
-            notes.append(f"{subject}: not measured. {error}")
-            continue
+    chosen = [name for name in SUBJECTS if _is_chosen(name)]
+    for name in [name for name in chosen if _missing_package(name)]:
+        notes.append(f"{name}: not measured, {SUBJECTS[name].package} is not installed.")
+        chosen.remove(name)
+    for subject, measured in _measured(chosen, device, rounds):
         rates = {way: contender.median for way, contender in measured.items()}
-        best = max((way for way in rates if way.startswith("torch.compile")), key=rates.__getitem__)
-        ours = max(_OURS, key=rates.__getitem__)
-        rows += [Row(f"{subject}: {way}", rate, "steps/s", rate / rates[best]) for way, rate in rates.items()]
-        rows += [
-            Row(f"{subject}: {way}, peak", contender.peak_bytes / 2**20, "MiB") for way, contender in measured.items()
-        ]
+        peers = [way for way in rates if way.startswith("torch.compile")]
+        own = [way for way in _OURS if way in rates]
+        best = max(peers, key=rates.__getitem__, default="")
+        for way, contender in measured.items():
+            rows.append(Row(f"{subject}: {way}", rates[way], "steps/s", rates[way] / rates[best] if best else None))
+            rows.append(Row(f"{subject}: {way}, peak", contender.peak_bytes / 2**20, "MiB"))
+            rows.append(Row(f"{subject}: {way}, first round", contender.seconds_until_ready, "s"))
+        if not best or not own:
+            notes.append(f"{subject}: not compared; the lines above say why.")
+            continue
+        ours = max(own, key=rates.__getitem__)
         ratios[subject] = rates[ours] / rates[best]
         memory = measured[ours].peak_bytes / max(1, measured[best].peak_bytes)
         notes.append(f"{subject}: {ratios[subject]:.2f} times {best}, with {memory:.2f} times its peak memory.")
-        if 1 / rates["eager PyTorch"] > _LARGE:
+        if 1 / rates.get("eager PyTorch", math.inf) > _LARGE:
             large.append(subject)
     return Table(
         title=f"Twelve models, training steps, on {device}{', tiny' if _is_tiny() else ''}",
@@ -81,12 +94,40 @@ def _mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
-def _contenders(subject: str, device: str, rounds: int) -> dict[str, Contender]:
-    """The contenders of a model after their rounds, by way of training."""
-    names = {f"{subject}: {way}": way for way in (*_BASELINES, *_OURS)}
-    with in_processes("benchmarks.models", names, device) as contenders:
-        alternate(contenders, 1 if _is_tiny() else max(rounds, 5))
-    return {names[each.name]: each for each in contenders}
+def _is_chosen(name: str) -> bool:
+    """Whether the user wants a model measured."""
+    asked = [each.strip() for each in os.environ.get("BENCHMARK_MODELS", "").split(";") if each.strip()]
+    return not asked or name.startswith(tuple(asked))
+
+
+def _missing_package(name: str) -> bool:
+    package = SUBJECTS[name].package
+    return package is not None and importlib.util.find_spec(package) is None
+
+
+def _measured(subjects: Sequence[str], device: str, rounds: int) -> Iterator[tuple[str, dict[str, Contender]]]:
+    """The contenders of each model after their rounds, by way of training."""
+    at_once = _MODELS_AT_ONCE if device == "cuda" else 1
+    for start in range(0, len(subjects), at_once):
+        part = subjects[start : start + at_once]
+        names = {f"{subject}: {way}": (subject, way) for subject in part for way in (*_BASELINES, *_OURS)}
+        with in_processes("benchmarks.models", names, device, limit=_LIMIT) as contenders:
+            for subject in part:
+                own = {names[each.name][1]: each for each in contenders if names[each.name][0] == subject}
+                alternate([*own.values()], 1 if _is_tiny() else rounds)
+                _write_profiles(own)
+                yield subject, own
+
+
+def _write_profiles(contenders: Mapping[str, Contender]) -> None:
+    """Write what the best mode of torch.compile and our best way do on the card, if the user wants it."""
+    folder = os.environ.get("BENCHMARK_PROFILES")
+    for ways in (_PEERS, _OURS) if folder else ():
+        measured = [contenders[way] for way in ways if way in contenders]
+        for each in sorted(measured, key=lambda contender: -contender.median)[:1]:
+            assert folder is not None
+            assert each.profile is not None
+            each.profile(str(Path(folder, re.sub(r"[^A-Za-z0-9]+", "-", each.name) + ".txt").absolute()))
 
 
 def contender(name: str, device: str) -> Callable[[], int]:
