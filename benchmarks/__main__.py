@@ -20,6 +20,7 @@ BENCHMARKS = (
     "large_models",
     "models",
     "first_step",
+    "compile_time",
     "arrival_check",
     "epoch",
     "memory",

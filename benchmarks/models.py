@@ -2,7 +2,7 @@
 
 Prints steps per second, peak memory and the time until the first round was done. Every contender has its own process.
 Six models compile side by side on a card; then the contenders of each model alternate, one model after the other.
-`BENCHMARK_MODELS` names the models to measure by the beginnings of their names, separated by semicolons.
+`BENCHMARK_MODELS` and `BENCHMARK_WAYS` name what to measure by the beginnings of names, separated by semicolons.
 `BENCHMARK_PROFILES` names a folder for the kernels of the best contenders, `BENCHMARK_LIMIT` the seconds after which
 those that are not ready are left out. `BENCHMARK_TINY=1` takes tiny models: it measures nothing real but runs anywhere.
 """
@@ -94,6 +94,12 @@ def _mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
+def _ways() -> list[str]:
+    """The ways of training that the user wants measured."""
+    asked = [each.strip() for each in os.environ.get("BENCHMARK_WAYS", "").split(";") if each.strip()]
+    return [way for way in (*_BASELINES, *_OURS) if not asked or way.startswith(tuple(asked))]
+
+
 def _is_chosen(name: str) -> bool:
     """Whether the user wants a model measured."""
     asked = [each.strip() for each in os.environ.get("BENCHMARK_MODELS", "").split(";") if each.strip()]
@@ -110,7 +116,7 @@ def _measured(subjects: Sequence[str], device: str, rounds: int) -> Iterator[tup
     at_once = _MODELS_AT_ONCE if device == "cuda" else 1
     for start in range(0, len(subjects), at_once):
         part = subjects[start : start + at_once]
-        names = {f"{subject}: {way}": (subject, way) for subject in part for way in (*_BASELINES, *_OURS)}
+        names = {f"{subject}: {way}": (subject, way) for subject in part for way in _ways()}
         with in_processes("benchmarks.models", names, device, limit=_LIMIT) as contenders:
             for subject in part:
                 own = {names[each.name][1]: each for each in contenders if names[each.name][0] == subject}
@@ -136,7 +142,7 @@ def contender(name: str, device: str) -> Callable[[], int]:
     torch.backends.cudnn.benchmark = True
     subject, _, way = name.rpartition(": ")
     each = SUBJECTS[subject]
-    model, batch = _made(each, device)
+    model, batch = made(each, device, for_peers=way not in _OURS)
     steps = 1 if _is_tiny() else STEPS
     if way not in _OURS:
         modes = (way.removeprefix("torch.compile, "),) if way.startswith("torch.compile") else ()
@@ -152,8 +158,10 @@ def contender(name: str, device: str) -> Callable[[], int]:
     return repeated(lambda: trainer(*inputs), max(1, steps // iterations), device, steps=iterations)
 
 
-def _made(subject: Subject, device: str) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    model, batch = subject.make(**(subject.tiny if _is_tiny() else subject.full))
+def made(subject: Subject, device: str, *, for_peers: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """A model and its batch; ``for_peers`` takes a model of torch's own operations only."""
+    make = (subject.make_for_peers if for_peers else None) or subject.make
+    model, batch = make(**(subject.tiny if _is_tiny() else subject.full))
     return Autocast(model, device) if subject.autocast else model, batch
 
 

@@ -63,6 +63,32 @@ def _a21(batch: int, size: tuple[int, int], **changes: int) -> tuple[nn.Module, 
     return LossOnly(TrainingStep(network, LossBalanceScheme.focal)), (image, torch.randint(0, 3, (batch, 3, *size)))
 
 
+def _a21_of_torch(batch: int, size: tuple[int, int], **changes: int) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    """A21 whose planes are normalised one by one, as in the original program; changes this process."""
+    from cosmictagger.networks import blocks
+
+    blocks.normalize_planes = _normalize_planes
+    return _a21(batch, size, **changes)
+
+
+def _normalize_planes(
+    x: Tensor,
+    shift: Tensor | None,
+    weight: Tensor,
+    bias: Tensor,
+    residual: Tensor | None,
+    planes: int,
+    slope: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, None]:
+    """As `cosmictagger.networks.plane_norm.normalize_planes`."""
+    parts = [torch.native_batch_norm(each, weight, bias, None, None, True, 0.0, eps) for each in x.chunk(planes)]
+    values, means, inverses = zip(*parts, strict=True)
+    y, mean, inverse = torch.cat(values), torch.stack(means), torch.stack(inverses)
+    y = y if residual is None else y + residual
+    return functional.leaky_relu(y, slope), mean if shift is None else mean + shift, inverse.pow(-2) - eps, None
+
+
 OTHERS = {
     "DLRM, 26 tables of 100,000 x 64, batch 2048": Subject(
         _recommendation,
@@ -84,5 +110,6 @@ OTHERS = {
             "blocks_per_layer": 1,
             "blocks_deepest_layer": 1,
         },
+        make_for_peers=_a21_of_torch,
     ),
 }

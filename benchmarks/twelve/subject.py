@@ -35,6 +35,9 @@ class Subject:
     autocast: bool = True
     """Whether forward runs under autocast to bfloat16; otherwise in float32."""
 
+    make_for_peers: Callable[..., tuple[nn.Module, tuple[Tensor, ...]]] | None = None
+    """Makes the same model of torch's own operations, if ours has operators that torch.compile does not know."""
+
     package: str | None = None
     """A package that the model is from, which may be missing."""
 

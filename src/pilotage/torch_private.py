@@ -17,7 +17,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter, methodcaller
 from types import SimpleNamespace
@@ -147,6 +147,7 @@ with _checked():
     import torch.utils._python_dispatch
     from torch import _TorchCompileInductorWrapper
     from torch._guards import detect_fake_mode as detect_fake_mode
+    from torch._library.custom_ops import CustomOpDef
     from torch._ops import OpOverload as OpOverload
     from torch._ops import OpOverloadPacket as OpOverloadPacket
     from torch._subclasses.fake_tensor import DataDependentOutputException as DataDependentOutputException
@@ -170,6 +171,7 @@ with _checked():
 
     AnyBatchNorm = torch.nn.modules.batchnorm._BatchNorm
     AnyDropout = torch.nn.modules.dropout._DropoutNd
+    custom_operators: Mapping[str, CustomOpDef] = torch._library.custom_ops.OPDEFS
     device_constructors = torch.utils._device._device_constructors
     disable_current_modes = torch.utils._python_dispatch._disable_current_modes
     get_default_group = torch.distributed.distributed_c10d._get_default_group
@@ -242,6 +244,10 @@ with _checked():
     kernel_of: Callable[[OpOverload[..., Any]], Callable[..., Any]] = attrgetter("_op")
     operator_name: Callable[[OpOverload[..., Any]], str] = attrgetter("_opname")
     overload_name: Callable[[OpOverload[..., Any]], str] = attrgetter("_overloadname")
+    _require(SimpleNamespace(**dict.fromkeys(CustomOpDef.__init__.__code__.co_names)), "_init_fn")
+    definition_of: Callable[[CustomOpDef], Callable[..., Any]] = attrgetter("_init_fn")
+    """The Python function that a custom operator was made from."""
+
     # These are read where they are needed, by the names that torch's own documentation uses.
     _require(torch.Tensor, "_base", "_version")
     _require(torch.nn.Module(), "_buffers", "_modules", "_parameters")

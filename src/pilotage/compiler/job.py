@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pilotage.compiler.operator_libraries import OperatorLibraries
 from pilotage.program.program import Action, Program
 from pilotage.storage.archive import read_archive, write_archive
 from pilotage.storage.fingerprint import Fingerprint
@@ -37,6 +38,9 @@ class Job:
     precision: Mapping[str, Any]
     """Torch's precision settings."""
 
+    libraries: OperatorLibraries = field(default_factory=OperatorLibraries)
+    """What defines the program's custom operators."""
+
     must_compile: bool = False
     """Use compiled code even if it is slower."""
 
@@ -55,6 +59,7 @@ class Job:
             "threads": self.threads,
             "compiler_threads": self.compiler_threads,
             "precision": dict(self.precision),
+            "libraries": self.libraries.to_data(),
             "must_compile": self.must_compile,
             "about": dict(self.about),
             "inputs": len(self.inputs),
@@ -69,6 +74,9 @@ class Job:
     def read(cls, path: Path) -> Job:
         """Read a job from a file."""
         content, tensors = read_archive(path)
+        libraries = OperatorLibraries.from_data(content["libraries"])
+        # Reading a program looks up its operators.
+        libraries.load()
         return cls(
             program=program_from_data(content["program"], _named(tensors, "constant/"), TRUSTED),
             fingerprint=Fingerprint(content["parts"]),
@@ -80,6 +88,7 @@ class Job:
             threads=content["threads"],
             compiler_threads=content["compiler_threads"],
             precision=content["precision"],
+            libraries=libraries,
             must_compile=content["must_compile"],
             about=content["about"],
         )

@@ -30,6 +30,9 @@ class Tuning:
     dropped: tuple[str, ...] = ()
     """A line for each of our changes that this code was compiled without, because it failed."""
 
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """How many seconds each part of the compilation took, until this code was stored."""
+
     @property
     def gain(self) -> str:
         """A description of the measurement."""
@@ -37,6 +40,12 @@ class Tuning:
             return self.reason
         measured = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds.items())
         return f"{measured}; {self.note}" if self.note else measured
+
+    @property
+    def duration(self) -> str:
+        """How long compiling took, and which parts took longest."""
+        longest = sorted(self.parts.items(), key=lambda part: -part[1])
+        return f"{sum(self.parts.values()):.1f} s ({', '.join(f'{name} {seconds:.1f} s' for name, seconds in longest)})"
 
     @property
     def failure(self) -> str:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from pilotage.compiler.changes import BLOCK_SIZES, FUSED_BATCH_NORM, JOINED_KERN
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.failures import described
 from pilotage.compiler.job import Job
+from pilotage.compiler.stopwatch import Stopwatch
 from pilotage.compiler.target import set_precision
 from pilotage.compiler.toolchain import known_toolchain
 from pilotage.compiler.tuning import Tuning
@@ -119,10 +121,15 @@ def _end_with_parent(scratch: Path) -> None:
 
 def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
     """Publish the first code that is right and faster than the graph, then the fastest way, if that is another one."""
-    plain = Trial(job, job.program)
-    expected = _results(plain)
-    exact, note = _float64_results(job)
-    tolerance = Tolerance(expected, _results_rounded_differently(job, (1, 2)), plain.names(len(expected)), exact)
+    watch = Stopwatch()
+    with watch.part("first run"):
+        plain = Trial(job, job.program)
+        expected = _results(plain)
+    with watch.part("float64"):
+        exact, note = _float64_results(job)
+    with watch.part("rounding"):
+        noisy = _results_rounded_differently(job, (1, 2))
+        tolerance = Tolerance(expected, noisy, plain.names(len(expected)), exact)
     problems: list[str] = []
     builds: dict[Way, Build] = {}
 
@@ -135,30 +142,36 @@ def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
             reason="; ".join(problems),
             note=note,
             dropped=() if build is None else build.dropped,
+            parts=watch.seconds,
         )
         publish(tuning, None if build is None else build.folder)
         return chosen
 
     graphs = {PLAIN: plain}
-    stored = _in_channels_last(job, problems)
-    if stored is not None:
-        graphs[Way(Tier.GRAPH, channels_last=True)] = stored
-    plans = _plans(graphs, job, clock)
-    right = _agreeing(graphs, tolerance, job, problems)
+    with watch.part("layouts of the graph"):
+        stored = _in_channels_last(job, problems)
+        if stored is not None:
+            graphs[Way(Tier.GRAPH, channels_last=True)] = stored
+        plans = _plans(graphs, job, clock)
+        right = _agreeing(graphs, tolerance, job, problems)
     first: Way | None = None
     while plans:
         plan = plans.pop(0)
-        made = _compiled(plan.way, plan.trial, job, scratch, problems, plan.without)
-        build = _right_build(made, tolerance, job, scratch, problems)
+        with watch.part(str(plan.way)):
+            made = _compiled(plan.way, plan.trial, job, scratch, problems, plan.without)
+        with watch.part(f"comparing {plan.way}"):
+            build = _right_build(made, tolerance, job, scratch, problems)
         if build is None:
             continue
         way = plan.way
         builds[way], right[way] = build, build.trial
         plans = [each for each in plans if not each.is_slow]
         if first is None and plans:
-            seconds = _measure({PLAIN: plain, way: build.trial}, job, clock)
+            with watch.part("timing"):
+                seconds = _measure({PLAIN: plain, way: build.trial}, job, clock)
             first = published(way, seconds) if _choose(seconds, job) == way else None
-    seconds = _measure(right, job, clock)
+    with watch.part("timing"):
+        seconds = _measure(right, job, clock)
     chosen = _choose(seconds, job)
     if chosen != first:
         published(chosen, seconds)
@@ -381,5 +394,17 @@ def _results(trial: Trial) -> list[Tensor]:
     return [tensor.detach().clone() for tensor in (*outputs, *trial.state_tensors())]
 
 
+def _run(path: str) -> int:
+    """Do one job; returns the exit status. The last line of standard error describes an error."""
+    try:
+        main(path)
+    except Exception as error:
+        traceback.print_exc()
+        # The last lines of a traceback may be advice, as in errors of CUDA and of Inductor.
+        print(described(error), file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(_run(sys.argv[1]))

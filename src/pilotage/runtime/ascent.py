@@ -22,6 +22,7 @@ from torch import Tensor
 
 from pilotage.compiler.cache import Entry, NativeCache
 from pilotage.compiler.job import Job
+from pilotage.compiler.operator_libraries import OperatorLibraries
 from pilotage.compiler.packed_code import PackedCode, install
 from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
@@ -93,6 +94,7 @@ class Ascent:
     schedule: Schedule
     policy: CompilePolicy
     tell: Callable[[Event], None]
+    libraries: OperatorLibraries = field(default_factory=OperatorLibraries)
     about: Mapping[str, str] = field(default_factory=dict)
     """A description of the program, shown by `pilotage cache`."""
 
@@ -256,6 +258,7 @@ class Ascent:
             threads=torch.get_num_threads(),
             compiler_threads=max(1, min(self.cores - 1, 8)),
             precision=precision_settings(),
+            libraries=self.libraries,
             must_compile=self.policy.is_required,
             about=self.about,
         )
@@ -313,6 +316,7 @@ class Ascent:
             self.tell(Noted(message=f"Not used: {tuning.reason}.", can_be_changed=True))
         for line in tuning.dropped:
             self.tell(Noted(message=f"{line}.", can_be_changed=True))
+        self.tell(Noted(message=f"Compiling took {tuning.duration}."))
 
 
 def ascent_for(
@@ -347,6 +351,7 @@ def ascent_for(
             schedule=schedule,
             policy=policy,
             tell=tell,
+            libraries=OperatorLibraries.of(program),
             about=about or {},
         )
     except (OptionError, CaptureError) as error:
