@@ -7,12 +7,15 @@ import importlib.util
 from functools import cache
 from types import ModuleType
 
+import torch
 from torch import Tensor
+
+_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
 def supports(x: Tensor) -> bool:
     """Whether the kernels support this tensor; other tensors use torch's operations."""
-    return x.is_cuda and x.dim() == 4 and x.shape[1] % 8 == 0 and has_triton()
+    return x.is_cuda and x.dtype in _TYPES and x.dim() == 4 and x.shape[1] % 8 == 0 and has_triton()
 
 
 @cache

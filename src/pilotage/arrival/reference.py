@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pilotage.arrival.limits import Limits
 from pilotage.arrival.module_copy import Skeleton
+from pilotage.arrival.recurrent_dropout import DropoutOfTorch
 from pilotage.arrival.returned_loss import returned_loss
 from pilotage.arrival.update import update_eagerly
 from pilotage.capture.loss.rules import search_by
@@ -147,7 +148,13 @@ class Reference:
             positional, named = unflatten(self.arguments, inputs)
             # Forward may take long. What it leaves half done is a copy, and what surrounds it is put back.
             # Parts that torch.compile has wrapped would be compiled first, for minutes.
-            with self._casting(), running_forward(), INTERRUPTS.open(), torch.compiler.set_stance("force_eager"):
+            with (
+                self._casting(),
+                running_forward(),
+                INTERRUPTS.open(),
+                torch.compiler.set_stance("force_eager"),
+                DropoutOfTorch(),
+            ):
                 value = module(*positional, **named)
         tensors, _ = flatten(value, self.parsers)
         outputs = [tensor.detach().clone() for tensor in tensors]

@@ -18,6 +18,9 @@ LAYOUTS = "memory layouts"
 BLOCK_SIZES = "block sizes"
 """On a card, more block sizes are tried for each kernel."""
 
+SMALL_TABLES = "gradients of small tables"
+"""On a card, gradients of small embedding tables are matrix products."""
+
 JOINED_KERNELS = "joined kernels"
 """Kernels for a processor are compiled together."""
 
@@ -51,7 +54,8 @@ class Changes:
         """Whether a change may be made; notes that it is."""
         if name in self.without:
             return False
-        self.made.append(name)
+        if name not in self.made:
+            self.made.append(name)
         return True
 
     def make(self, name: str, change: Callable[[], Any], effect: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,21 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.changes import BLOCK_SIZES, FUSED_BATCH_NORM, JOINED_KERNELS, LAYOUTS, STORED_SCALARS, Changes
+from pilotage.compiler.changes import (
+    BLOCK_SIZES,
+    FUSED_BATCH_NORM,
+    JOINED_KERNELS,
+    LAYOUTS,
+    SMALL_TABLES,
+    STORED_SCALARS,
+    Changes,
+)
 from pilotage.compiler.code import CodeFacts, write_code
 from pilotage.compiler.joined_kernels import kernels_compiled_together
 from pilotage.compiler.kernels import CudaKernelFacts, whole_numbers
 from pilotage.compiler.lowerings import keep_draws_of_the_graph, scalars_computed_once
 from pilotage.compiler.rewrites.for_card import not_decomposed, rewrite_for_card
+from pilotage.compiler.rewrites.small_tables import with_products_for_small_tables
 from pilotage.compiler.wrapper import NotSelfContained, load, stand_alone
 from pilotage.program.graphs.rewrites import with_declared_writes
 from pilotage.program.specification import TensorSpec
@@ -66,6 +76,9 @@ _BATCH_NORM = frozenset(
         torch.ops.aten.native_batch_norm_backward.default,
     }
 )
+
+
+_TABLE_GRADIENT = torch.ops.aten.embedding_dense_backward.default
 
 
 _SIZES_FROM_KERNELS = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
@@ -171,6 +184,9 @@ def decomposition_rules(device: torch.device, changes: Changes | None = None) ->
     # Without our settings dropout would be decomposed, and drawn differently than in the graph.
     with inductor_config.patch(dict(_CHOICES)):
         rules = {target: rule for target, rule in select_decomp_table().items() if target not in whole}
+    if device.type == "cuda" and _TABLE_GRADIENT in rules:
+        is_wanted = partial((changes or Changes()).allow, SMALL_TABLES)
+        rules[_TABLE_GRADIENT] = with_products_for_small_tables(rules[_TABLE_GRADIENT], is_wanted)
     return {**rules, FOREACH_ZERO: _zeroed}
 
 

@@ -85,6 +85,11 @@ class ExternKernels:
         row = bias[0] if bias.stride(0) == 0 or bias.shape[0] == 1 else bias
         return torch.addmm(row, left, right, out=out, alpha=alpha, beta=beta)
 
+    @staticmethod
+    def bmm_dtype(left: Tensor, right: Tensor, *, out_dtype: torch.dtype, out: Tensor) -> Tensor:
+        """``torch.bmm`` of narrow numbers with a wide result."""
+        return torch.bmm(left, right, out_dtype=out_dtype, out=out)
+
 
 class _WithoutArgumentChecks(ast.NodeTransformer):
     """Removes the checks of arguments from a wrapper, a call for each of them in every step: `NativeCode` checks them.

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
 
+from pilotage.compiler.failures import described
 from pilotage.program.layout import StateLayout
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
@@ -87,9 +88,10 @@ class _Float64Interpreter(Interpreter):
             return n.target(*args, **kwargs)
         except torch.OutOfMemoryError:
             raise
-        except (RuntimeError, NotImplementedError, TypeError) as error:
+        except Exception as error:
+            # Kernels of custom operators raise errors of their own, such as those of Triton's compiler.
             result = self._as_in_the_graph(n, n.target)
-            self._problems.setdefault(str(n.target), str(error).strip().partition("\n")[0])
+            self._problems.setdefault(str(n.target), str(error).strip().partition("\n")[0] or described(error))
             return result
 
     def _as_in_the_graph(self, n: Node, operation: OpOverload) -> Any:

@@ -15,6 +15,7 @@ from pilotage.compiler.rewrites.few_channels import fold_few_channels
 from pilotage.compiler.rewrites.large_tensors import separate_large_tensors
 from pilotage.compiler.rewrites.max_pool_gradients import gather_max_pool_gradients
 from pilotage.compiler.rewrites.relu_masks import mask_from_relu_input
+from pilotage.compiler.rewrites.widened_products import multiply_narrow_numbers
 
 NOT_DECOMPOSED = frozenset({torch.ops.aten.max_pool2d_with_indices_backward.default})
 """Operations that Inductor must not decompose before our rewrites."""
@@ -28,6 +29,7 @@ REWRITES: Mapping[str, Callable[[GraphModule, torch.device], None]] = {
     POOLING: lambda graph, _: gather_max_pool_gradients(graph),
     "chains of arithmetic per channel": lambda graph, _: gather_affine(graph),
     "masks of ReLU": lambda graph, _: mask_from_relu_input(graph),
+    "products of widened tensors": lambda graph, _: multiply_narrow_numbers(graph),
     "large tensors apart": lambda graph, _: separate_large_tensors(graph),
 }
 """The rewrites by name, in the order in which they run."""
