@@ -1,8 +1,11 @@
-"""Takes large tensors out of operations on lists.
+"""Takes large tensors, and single numbers, out of operations on lists.
 
 Inductor compiles an operation on a list of tensors into one kernel. That saves launches for small tensors, but a large
 one keeps a card busy by itself. Its own kernel gets its own block sizes, and may be fused with what computes the
 gradient.
+
+A parameter with a single number is taken out as well. Inductor would compute a scalar that all parameters share, such as
+the learning rate, together with the update of that parameter, in the kernel whose other blocks read the scalar.
 """
 
 from __future__ import annotations
@@ -51,13 +54,13 @@ def _single(node: Node) -> Any:
 
 def _separate(graph: GraphModule, node: Node) -> None:
     values: Sequence[Tensor] = node.meta["val"]
-    large = [number for number, value in enumerate(values) if value.numel() >= LARGE]
-    small = [number for number, value in enumerate(values) if value.numel() < LARGE]
-    if not large or any(user.target is not operator.getitem for user in node.users):
+    apart = [number for number, value in enumerate(values) if _belongs_apart(value, values)]
+    small = [number for number in range(len(values)) if number not in apart]
+    if not apart or any(user.target is not operator.getitem for user in node.users):
         return
     results: dict[int, Node] = {}
     with graph.graph.inserting_before(node):
-        for number in large:
+        for number in apart:
             arguments = _each(node.args, number)
             if node.target in _WITH_SUM:
                 target, left, right, *factor = arguments
@@ -75,6 +78,12 @@ def _separate(graph: GraphModule, node: Node) -> None:
         user.replace_all_uses_with(results[wanted])
         graph.graph.erase_node(user)
     graph.graph.erase_node(node)
+
+
+def _belongs_apart(value: Tensor, values: Sequence[Tensor]) -> bool:
+    if value.numel() == 1:
+        return any(other.numel() > 1 for other in values)
+    return value.numel() >= LARGE
 
 
 def _each(arguments: Sequence[Any], number: int) -> tuple[Any, ...]:

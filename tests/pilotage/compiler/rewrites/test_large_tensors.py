@@ -66,3 +66,27 @@ def test_operations_with_kernels_only_for_lists_are_not_split(monkeypatch):
     before = [node.target for node in graph.graph.nodes]
     separate_large_tensors(graph)
     assert [node.target for node in graph.graph.nodes] == before
+
+
+def scaled(*tensors):
+    factor = tensors[-1].neg().float()
+    return list(torch._foreach_add(list(tensors[:3]), torch._foreach_mul(list(tensors[3:6]), factor)))
+
+
+def test_a_single_number_leaves_the_list_of_larger_tensors():
+    """Inductor 2.11 to 2.13 computes a shared factor in the kernel that others of the list read it in."""
+    given = [torch.rand(shape) for _ in range(2) for shape in ((4,), (1,), (5,))] + [torch.tensor(0.5).double()]
+    graph = make_fx(scaled, tracing_mode="fake")(*given)
+    separate_large_tensors(graph)
+    sizes = [
+        [value.numel() for value in node.meta["val"]] for node in graph.graph.nodes if "_foreach" in str(node.target)
+    ]
+    assert sizes == [[4, 5], [4, 5]]
+    torch.testing.assert_close(graph(*given), scaled(*given))
+
+
+def test_lists_of_single_numbers_stay():
+    given = [torch.rand(1) for _ in range(6)] + [torch.tensor(0.5).double()]
+    graph = make_fx(scaled, tracing_mode="fake")(*given)
+    separate_large_tensors(graph)
+    assert sum("_foreach" in str(node.target) for node in graph.graph.nodes) == 2
