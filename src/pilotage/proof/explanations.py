@@ -65,7 +65,7 @@ def explanations_of(
         found.append(f"BEFORE ran with {alignment} (--align).")
     factor = _batch_factor(before, after)
     if factor is None and comparison.verdict is Verdict.NOT_COMPARABLE and _sizes_differ(before, after):
-        found.append("The batch of one is not a multiple of the other's: change the batch size of one of the scripts.")
+        found.append("Neither batch size is a multiple of the other: change one of them.")
     elif factor not in (None, 1) and alignment is None and _options_enlarge(after):
         found.append(
             f"AFTER's options make each update {factor} times as large. With --align the original does the same."
@@ -89,7 +89,7 @@ def explanations_of(
         )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):
-            found.append(f"{name} ended by itself after {run.steps} updates.")
+            found.append(f"{name} ended on its own after {run.steps} updates.")
     return found
 
 

@@ -123,7 +123,7 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
         raise ProofError(f"{run.name} failed with {_how(run.status)} after {steps} of {wanted} updates.{said}")
     if not run.record.trained and not run.record.others:
         raise ProofError(
-            f"{run.name} ended, and no process of it was watched: it imported no torch, or its Python ignores "
+            f"{run.name} ended, and none of its processes was watched: it imported no torch, or its Python ignores "
             f"PYTHONPATH (-I, -E or -S). The command was: {shlex.join(run.command)}"
         )
     if not run.record.trained:

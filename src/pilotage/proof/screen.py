@@ -78,7 +78,7 @@ def _described(run: WatchedRun) -> str:
 def _ending(run: WatchedRun) -> str:
     if run.failure is not None:
         return "failed after the last compared step"
-    return "" if run.is_complete else "not seen to its end"
+    return "" if run.is_complete else "not watched to its end"
 
 
 def _devices(record: RunRecord) -> str:

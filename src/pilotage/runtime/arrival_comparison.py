@@ -272,7 +272,7 @@ class Comparison:
             return
         disagrees = self._anyone(not verdict.agrees)
         if not disagrees:
-            rounding = " Other rounding in eager PyTorch makes differences as large." if verdict.was_repeated else ""
+            rounding = " Eager PyTorch with different rounding differs by as much." if verdict.was_repeated else ""
             left = f" Skipped: {', '.join(skipped)}." if skipped else ""
             self.check.compilation.tell(
                 Checked(summary=f"Agrees with eager PyTorch: {verdict}.{rounding}{left}", agrees=True)
@@ -289,10 +289,10 @@ class Comparison:
     def _explained(self, verdict: Verdict) -> str:
         if verdict.unrepeatable is not None:
             return (
-                f"forward does not repeat itself: from the same inputs, weights and random numbers of torch, eager "
-                f"PyTorch has computed another {verdict.unrepeatable} the second time. A program repeats what its "
-                f"capture has found. Draw random numbers with torch, not with random or numpy, and pass forward what "
-                f"else changes (times, counters). {_CONTINUE}"
+                f"forward is not repeatable: from the same inputs, weights and random numbers of torch, eager PyTorch "
+                f"computed a different {verdict.unrepeatable} the second time. A program repeats what forward did at "
+                f"capture. Draw random numbers with torch, not with random or numpy, and pass everything else that "
+                f"changes (times, counters) to forward. {_CONTINUE}"
             )
         if verdict.agrees:
             return f"Another process found that its program differs from eager PyTorch. {_REMEDY}"

@@ -82,7 +82,7 @@ class CalledLoss(Marks):
         """The one loss that feeds no other."""
         if not self.found:
             raise LossError(
-                "Couldn't find a loss in graph. The forward of a model that is trained has to call a loss: one of "
+                "Couldn't find a loss in graph. The forward of a model that is trained must call a loss: one of "
                 "torch.nn's, or your own wrapped in identity_loss(loss, reduction=...)."
             )
         if not any(loss.edge is not None for loss in self.found):

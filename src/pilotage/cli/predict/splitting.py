@@ -107,7 +107,7 @@ def split_lines(plan: Plan, written: list[str]) -> list[str]:
             where = f" of {tensor.module or tensor.line}" if tensor.module or tensor.line else ""
             found.append(
                 f"  its largest tensor is {tensor.name}{where} with {bytes_text(size)}: a smaller micro-batch, half "
-                "precision or recomputation may help; the changes above are priced"
+                "precision or recomputation may help; see the predicted changes above"
             )
     other = "the script's own split" if plan.has_stages else "equally many parts in each stage"
     other += "" if plan.by_hand.fits else ", which does not fit"

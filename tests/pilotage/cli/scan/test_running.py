@@ -31,7 +31,7 @@ def test_a_scan_shows_counts_estimates_and_where_to_begin(folder, capsys):
     assert ".cuda() and .to(device)                          6      2" in printed
     rows = [line.split() for line in printed.splitlines() if line.startswith(("hpu ", "poptorch "))]
     assert [row[:2] for row in rows] == [["hpu", "100%"], ["poptorch", "46%"]]
-    assert f"Begin with:\n  {folder / 'train.py'}: 6 places, nothing left by hand\n" in printed
+    assert f"Begin with:\n  {folder / 'train.py'}: 6 places, nothing left to do by hand\n" in printed
     assert f"Left to do by hand:\n{folder / 'hooks.py'}:10:5: refused: " in printed
 
 

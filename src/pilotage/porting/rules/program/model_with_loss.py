@@ -75,7 +75,7 @@ RULE = Rule(
     targets=PROGRAMS,
     what="The statements from the model's call to the loss move into a new module, which is made from the "
     "model and the criterion and returns the output and the loss. The model itself is not changed.",
-    why="The loss has to be part of the program. A new module around the model works for third-party "
+    why="The loss must be part of the program. A new module around the model works for third-party "
     "models too, and the names of the weights stay the same in the original one.",
     example=Example(
         before="""\
