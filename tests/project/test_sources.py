@@ -17,6 +17,8 @@ ROOTS = {
     "poptorch": ROOT / "dropins/src",
     "popdist": ROOT / "dropins/src",
     "habana_frameworks": ROOT / "dropins/src",
+    "habana_dataloader": ROOT / "dropins/src",
+    "torch_hpu": ROOT / "dropins/src",
     "pilotage_dropins": ROOT / "dropins/src",
     "horovod": ROOT / "dropins/fallback",
     "libpvti": ROOT / "dropins/fallback",
