@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.arrival.limits import Limits
+from pilotage.arrival.limits import CheckLimits
 from pilotage.arrival.module_copy import Skeleton
 from pilotage.arrival.returned_loss import returned_loss
 from pilotage.arrival.update import update_eagerly
@@ -98,7 +98,7 @@ class Reference:
         self,
         start: Start,
         batches: Sequence[Sequence[Tensor]],
-        limits: Limits | None = None,
+        limits: CheckLimits | None = None,
         precision: torch.dtype | None = None,
     ) -> Outcome:
         """Run the steps of one update; with ``precision``, in another floating-point type."""
@@ -140,7 +140,7 @@ class Reference:
         return replica % (self.batching.replicas // self.batching.replicas_per_input)
 
     def _run_micro_batch(
-        self, module: nn.Module, inputs: Sequence[Tensor], limits: Limits | None, remaining: int
+        self, module: nn.Module, inputs: Sequence[Tensor], limits: CheckLimits | None, remaining: int
     ) -> list[Tensor]:
         begun = time.perf_counter()
         with search_by(self.loss_rule, self.parsers) as search, _watched(limits):
@@ -289,5 +289,5 @@ def _dense(gradient: Tensor) -> Tensor:
     return gradient.to_dense() if gradient.is_sparse else gradient
 
 
-def _watched(limits: Limits | None) -> Any:
+def _watched(limits: CheckLimits | None) -> Any:
     return nullcontext() if limits is None else limits.of_saved_tensors()

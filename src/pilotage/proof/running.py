@@ -15,7 +15,7 @@ import pilotage.proof.injection
 from pilotage.errors import ProofError
 from pilotage.options import environment
 from pilotage.proof.process_tree import ProcessTree
-from pilotage.proof.records import RunRecord, read_run
+from pilotage.proof.records import ScriptRecord, read_run
 from pilotage.proof.watching.settings import WatchSettings
 
 __all__ = ["WatchedRun", "run_watched", "watched_environment"]
@@ -34,7 +34,7 @@ class WatchedRun:
 
     command: tuple[str, ...]
     settings: WatchSettings
-    record: RunRecord
+    record: ScriptRecord
     status: int
     seconds: float
     failure: str | None = None

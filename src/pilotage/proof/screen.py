@@ -14,7 +14,7 @@ from pilotage.proof.comparison import Comparison, Verdict, relative
 from pilotage.proof.findings.finding import Finding
 from pilotage.proof.findings.results import computed_types
 from pilotage.proof.proof import Proof
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 from pilotage.proof.running import WatchedRun
 
 __all__ = ["lines_of"]
@@ -81,7 +81,7 @@ def _ending(run: WatchedRun) -> str:
     return "" if run.is_complete else "not watched to its end"
 
 
-def _devices(record: RunRecord) -> str:
+def _devices(record: ScriptRecord) -> str:
     kinds = dict.fromkeys(f"{each.device} ({each.fields.get('tier', 'eager')})" for each in record.first.updates)
     return ", ".join(kinds)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pilotage.arrival.comparison import quantities, tolerance
 from pilotage.arrival.first_difference import ModuleOutputs, first_difference, labelled, outputs_in_program
 from pilotage.arrival.foreign_random import ForeignRandomNumbers
-from pilotage.arrival.limits import Limits, TooExpensive
+from pilotage.arrival.limits import CheckLimits, TooExpensive
 from pilotage.arrival.module_copy import CopyError, Skeleton
 from pilotage.arrival.obstacles import left_out
 from pilotage.arrival.reference import Outcome, Reference, Start
@@ -178,14 +178,14 @@ class Comparison:
         self.check.compilation.tell(Checked(summary=summary, agrees=None))
         return None
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> CheckLimits:
         own = sum(each.numel() * each.element_size() for each in self.start.parameters.values())
         slots = sum(each.numel() * each.element_size() for each in self.start.slots.values())
-        return Limits(device=self._device, state_bytes=3 * own + slots)
+        return CheckLimits(device=self._device, state_bytes=3 * own + slots)
 
     def _reference(
         self,
-        limits: Limits | None = None,
+        limits: CheckLimits | None = None,
         precision: torch.dtype | None = None,
         around: Callable[[nn.Module], AbstractContextManager[object]] | None = None,
         *,

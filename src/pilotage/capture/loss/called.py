@@ -50,7 +50,7 @@ LOSS_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
 _SCALINGS = frozenset({"mul", "mul_", "__mul__", "__rmul__", "__imul__", "div", "div_", "__truediv__", "__itruediv__"})
 
 
-class CalledLoss(Marks):
+class CalledLossRule(Marks):
     """Finds the one called loss that feeds no other loss."""
 
     def __init__(self, parsers: Parsers) -> None:
@@ -106,7 +106,7 @@ class CalledLoss(Marks):
 class _LossCalls(TorchFunctionMode):
     """Records calls of loss functions, and all operations after the first."""
 
-    def __init__(self, search: CalledLoss) -> None:
+    def __init__(self, search: CalledLossRule) -> None:
         super().__init__()
         self._search = search
 
