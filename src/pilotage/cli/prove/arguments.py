@@ -33,7 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="where to save a picture of both loss curves (proof.png, or beside --json); off saves none",
+        help="where to save a picture of both loss curves (proof.png, or next to the file of --json); off saves none",
     )
     parser.add_argument("--repeat", type=Path, metavar="FILE", help="repeat the proof in FILE, which --json wrote")
     parser.set_defaults(script_arguments=[])

@@ -1,7 +1,7 @@
 """One program for each shape of a call, all of them on the same weights and the same state of the optimizer.
 
 A smaller last batch, another batch size for validation, or a few lengths of sequences are calls of another shape. Each
-gets a program of its own the first time. Switching between programs copies nothing if they can share a state on the
+gets its own program the first time. Switching between programs copies nothing if they can share a state on the
 device.
 """
 
@@ -171,7 +171,7 @@ class ShapedExecutor(Executor):
         state = "" if self.plan is None else " and the same state of the optimizer"
         self._tell(
             Noted(
-                message=f"A call with inputs of the shapes {_shapes(call)} gets a program of its own ({number} of at "
+                message=f"A call with inputs of the shapes {_shapes(call)} gets its own program ({number} of at "
                 f"most {limit}), on the same weights{state}."
             )
         )

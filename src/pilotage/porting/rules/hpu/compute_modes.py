@@ -104,7 +104,7 @@ def _tests(chain: ast.If) -> Iterator[ast.expr]:
 RULE = Rule(
     name="hpu-compute-mode",
     targets=frozenset({Target.HPU}),
-    what="An enumeration of devices gets the member `HPU`, and each branch for CUDA one for Gaudi beside it.",
+    what="An enumeration of devices gets the member `HPU`, and each branch for CUDA gets one for Gaudi next to it.",
     why="Such a program is started with its mode as an argument, so all its other modes must stay as they are.",
     example=Example(
         before="""\

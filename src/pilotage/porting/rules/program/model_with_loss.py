@@ -123,7 +123,7 @@ for x, y in loader:
         GuideEdit(
             guide="CosmicTagger on Graphcore",
             edit="passes the loss function into the network's `forward`",
-            instead="joins them in a module of their own; networks stay usable without PopTorch",
+            instead="joins them in a separate module; networks stay usable without PopTorch",
         ),
     ),
 )
