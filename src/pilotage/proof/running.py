@@ -1,4 +1,4 @@
-"""Run a command with every one of its processes watched, and leave none of them behind."""
+"""Run a command, watch all of its processes, and leave none of them behind."""
 
 from __future__ import annotations
 

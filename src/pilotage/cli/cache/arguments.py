@@ -14,7 +14,7 @@ _EXAMPLES = """\
 examples:
   pilotage cache                            list all entries and their directories
   pilotage cache check                      read every file and compare it with its digest
-  pilotage cache clear                      remove damaged and foreign entries, leftovers, and what exceeds the limits
+  pilotage cache clear                      remove damaged and foreign entries, leftovers, and entries beyond the limits
   pilotage cache clear --older-than 30d     also remove entries not used for 30 days
   pilotage cache clear 3fa9 --dry-run       show what removing one entry would free
 
