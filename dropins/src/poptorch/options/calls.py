@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poptorch._options_impl import Freezable
+from poptorch._options_impl import Freezable, similar_option
 from poptorch.options.written_values import RefusedValueError, arguments_of, value_of_text
 
 __all__ = ["ConfigFileError", "OptionCall", "calls_of_file", "calls_of_json"]
@@ -51,7 +51,7 @@ class OptionCall:
             if not isinstance(target, Freezable):
                 raise AttributeError(f"Invalid attribute {link.name}.")
             if link.name.startswith("_") and link.name != "_Popart":
-                raise AttributeError(f"Invalid attribute {link.name}.{target._similar(link.name)}")
+                raise AttributeError(f"Invalid attribute {link.name}.{similar_option(target, link.name)}")
             target = getattr(target, link.name)
             if link.arguments is not None:
                 if not callable(target):
