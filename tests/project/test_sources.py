@@ -169,6 +169,19 @@ def compares_device_names(path: Path) -> bool:
     )
 
 
+def test_cosmictagger_names_compute_modes_only_to_check_settings_and_to_choose_the_device():
+    application = ROOT / "src/cosmictagger"
+    asking = {
+        str(path.relative_to(application))
+        for path in application.rglob("*.py")
+        if "configuration" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ComputeMode"
+    }
+    # TensorFlow's runtime loads Habana's bridge before its first use.
+    assert asking == {"devices/choosing.py", "tensorflow/runtime.py"}
+
+
 PICKLING = re.compile(
     r"\b(all_gather_object|gather_object|broadcast_object_list|scatter_object_list|send_object_list|recv_object_list)\b"
     r"|\b(import|from) (pickle|cloudpickle|dill|marshal|shelve)\b|weights_only ?= ?False"
