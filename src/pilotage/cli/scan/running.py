@@ -55,7 +55,8 @@ def lines_of(scan: Scan) -> Iterator[str]:
     """The scan as lines."""
     training = sum(each.trains for each in scan.files)
     lines = sum(each.lines for each in scan.files)
-    yield f"{len(scan.files):,} files, {lines:,} lines; {training:,} of the files train."
+    files = f"{len(scan.files):,} file{'' if len(scan.files) == 1 else 's'}"
+    yield f"{files}, {lines:,} lines. Files that train: {training:,}."
     yield from scan.unreadable
     yield from _table(scan)
     yield from _estimates(scan)

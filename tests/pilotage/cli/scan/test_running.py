@@ -27,7 +27,7 @@ def folder(tmp_path):
 def test_a_scan_shows_counts_estimates_and_where_to_begin(folder, capsys):
     assert main(["scan", str(folder), "--to", "hpu", "--to", "poptorch"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("2 files, 19 lines; 2 of the files train.\n")
+    assert printed.startswith("2 files, 19 lines. Files that train: 2.\n")
     assert ".cuda() and .to(device)                          6      2" in printed
     rows = [line.split() for line in printed.splitlines() if line.startswith(("hpu ", "poptorch "))]
     assert [row[:2] for row in rows] == [["hpu", "100%"], ["poptorch", "46%"]]
