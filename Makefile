@@ -73,10 +73,10 @@ check-others: $(READY)
 test-long: $(READY) ## run every test, the exhaustive matrices and kill tests too; PART=1/3 runs a third of them
 	@$(PYTEST) $(SHARED) $(if $(PART),--part $(PART)) $(ARGS)
 
-test-torch: $(READY) ## install every release of torch in the range, and newer ones, and try each in an environment of its own
+test-torch: $(READY) ## install every release of torch in the range, and newer ones, and try each in its own environment
 	@$(PYTEST) -m downloads tests/project/test_torch_versions.py $(ARGS)
 
-test-tensorflow: $(READY_TENSORFLOW) ## test framework=tensorflow of CosmicTagger in an environment of its own
+test-tensorflow: $(READY_TENSORFLOW) ## test framework=tensorflow of CosmicTagger in its own environment
 	@$(CALM) $(VENV_TENSORFLOW)/bin/python -m pytest tests/cosmictagger/tensorflow \
 		"tests/cosmictagger/test_command_published.py::test_the_commands_of_a_page_run_in_their_order[cosmictagger-tensorflow.md]" $(ARGS)
 

@@ -80,7 +80,7 @@ def _machine(machine: Mapping[str, Any], threads: int) -> str:
 
 def _others(cores: float, present: int) -> str:
     if cores <= QUIET:
-        return "Nothing else ran beside it."
+        return "Nothing else ran at the same time."
     return (
         f"**Other programs used {cores:.1f} of the {present} cores meanwhile**: the milliseconds are too large, and "
         "the factors, which compare neighbours in time, are less exact than on an idle machine."

@@ -37,7 +37,7 @@ class Scaling:
             if getattr(self, name) < 0:
                 raise OptionError(f"{name} is {getattr(self, name)} seconds. It cannot be negative.")
         if not 0 <= self.overlap <= 1:
-            raise OptionError(f"overlap is {self.overlap}. It has to lie between 0 and 1.")
+            raise OptionError(f"overlap is {self.overlap}. It must be between 0 and 1.")
 
     def seconds(self, instances: int) -> float:
         """The time of one update."""

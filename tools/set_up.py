@@ -98,7 +98,7 @@ def install_torch(environment: Path, requirement: str) -> None:
 def install_packages(environment: Path, extras: list[str]) -> None:
     """Install Pilotage, its drop-ins and what the extras name, with torch kept at the installed version."""
     version = installed_torch(environment)
-    print(f"set-up: installing Pilotage beside torch {version}, with the extras {', '.join(extras) or 'none'}")
+    print(f"set-up: installing Pilotage next to torch {version}, with the extras {', '.join(extras) or 'none'}")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write(f"torch=={version}\n" if version else "")
         constraints.flush()

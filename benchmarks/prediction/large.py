@@ -57,7 +57,7 @@ def main() -> None:
     """Predict each model, and print what that took beside what it may take."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="bow,h200")
-    parser.add_argument("--seconds", default="12", help="time for pricing changes")
+    parser.add_argument("--seconds", default="12", help="time for predicting changes")
     arguments = parser.parse_args()
     print(f"{'model':<12} {'processor time':>15} {'limit':>7} {'peak memory':>12} {'limit':>7}")
     for limit in LIMITS:

@@ -94,7 +94,7 @@ def _let_hydra_answer(line: CommandLine, given: list[str]) -> None:
 
 
 def _run_all(given: list[str], line: CommandLine, console: bool) -> None:
-    """Run every combination of the listed values, one after the other, each in a folder of its own."""
+    """Run every combination of the listed values, one after the other, each in its own folder."""
     composing = _hydra()
     jobs = composing.sweeps(line.words)
     configs = [composing.configuration(words, line.recipe) for words in jobs]

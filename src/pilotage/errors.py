@@ -22,9 +22,9 @@ PilotageError
 ├── ProgramFileError      a stored program is truncated, altered or of another version
 ├── DistributedError      instances cannot find, reach or keep up with each other
 ├── DatasetError          a data set is missing, truncated or corrupt
-├── ProofError            a script that is to be proved does not run, or does not train
-├── PortingError          a script that is to be ported cannot be read or written
-├── ProfileError          a script that is to be profiled does not run, or runs no update
+├── ProofError            a script to be proved does not run, or does not train
+├── PortingError          a script to be ported cannot be read or written
+├── ProfileError          a script to be profiled does not run, or runs no update
 ├── PredictionError       a script cannot be predicted
 ├── ReportError           a report of a prediction or profile is damaged or inconsistent
 └── FetchError            the process that loads data in the background failed
@@ -155,15 +155,15 @@ class DatasetError(PilotageError, RuntimeError):
 
 
 class ProofError(PilotageError, RuntimeError):
-    """A script that is to be proved does not run, or does not train."""
+    """A script to be proved does not run, or does not train."""
 
 
 class PortingError(PilotageError, RuntimeError):
-    """A script that is to be ported cannot be read or written."""
+    """A script to be ported cannot be read or written."""
 
 
 class ProfileError(PilotageError, RuntimeError):
-    """A script that is to be profiled does not run, or runs no update."""
+    """A script to be profiled does not run, or runs no update."""
 
 
 class PredictionError(PilotageError, RuntimeError):

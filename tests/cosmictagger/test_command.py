@@ -209,7 +209,7 @@ def test_errors_of_the_engine_are_one_line_too(tmp_path, few_events, capsys, mon
         main([*TINY, f"output_dir={tmp_path}", "run.id=x", "data=generated", f"data.data_directory={few_events}"]) == 2
     )
     assert capsys.readouterr().err == (
-        "cosmictagger: The environment variable RANK is 'first'. It has to be a whole number.\n"
+        "cosmictagger: The environment variable RANK is 'first'. It must be a whole number.\n"
     )
 
 

@@ -63,7 +63,7 @@ def test_arguments_that_contradict_each_other_are_refused(alone):
         hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum)
     with pytest.raises(ValueError, match=r"Choose hvd\.Average"):
         hvd.allreduce(torch.ones(1), op="sum")
-    with pytest.raises(ValueError, match=r"root_rank is 3\. It has to lie between 0 and 0"):
+    with pytest.raises(ValueError, match=r"root_rank is 3\. It must be between 0 and 0"):
         hvd.broadcast(torch.ones(1), 3)
 
 

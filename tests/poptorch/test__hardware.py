@@ -35,5 +35,5 @@ def test_the_ipu_model_does_not_count_as_hardware(with_ipus, monkeypatch, variab
 
 def test_any_other_value_is_refused(monkeypatch):
     monkeypatch.setenv("PILOTAGE_IPU_AVAILABLE", "yes")
-    with pytest.raises(OptionError, match=r"PILOTAGE_IPU_AVAILABLE is 'yes'\. It has to be 0 or 1\."):
+    with pytest.raises(OptionError, match=r"PILOTAGE_IPU_AVAILABLE is 'yes'\. It must be 0 or 1\."):
         poptorch.ipuHardwareIsAvailable()

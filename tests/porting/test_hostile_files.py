@@ -38,7 +38,7 @@ def test_a_syntax_error_is_one_line_with_its_place(port, tmp_path):
     path.write_text("import torch\n\nfor x in loader\n    pass\n")
     status, printed, (line,) = port(path)
     assert (status, printed) == (2, [])
-    assert line.startswith(f"pilotage port: {path}:3:16: this is not Python: ")
+    assert line.startswith(f"pilotage port: {path}:3:16: this is not valid Python: ")
 
 
 @pytest.mark.parametrize("content", [bytes(range(256)), b"\x7fELF\0\0\0\0", b"# coding: martian\n", b"x = '\xff'\n"])

@@ -122,7 +122,7 @@ def is_python(text):
 
 def check(text, target):
     if not is_python(text):
-        with pytest.raises(PortingError, match="this is not Python"):
+        with pytest.raises(PortingError, match="this is not valid Python"):
             port_texts({PATH: text}, target)
         return
     report = port_texts({PATH: text}, target)

@@ -10,12 +10,14 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 TASKS = (
     "an optimizer",
     "a device",
+    "a device model for predictions",
     "an option",
     "an operator",
     "a graph pass",
     "a launcher",
     "a torch version",
     "a command",
+    "a rule of the port",
     "a data set",
     "a compute mode of CosmicTagger",
 )
@@ -25,6 +27,14 @@ def test_every_path_exists():
     paths = re.findall(r"`((?:src|dropins|tests|tools|docs|examples|benchmarks|\.ci)/[^`\s]*)`", TEXT)
     assert len(paths) > 50
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_table_of_the_architecture_has_a_row_for_each_recipe():
+    recipes = re.findall(r"^### (.*)$", TEXT, re.MULTILINE)
+    (table,) = re.findall(r"^\| to add \|.*?\n\n", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE | re.DOTALL)
+    rows = re.findall(r"^\| (an? [^|]*?) \|", table, re.MULTILINE)
+    assert recipes == list(TASKS)
+    assert rows == [task.removesuffix(" of CosmicTagger") for task in TASKS]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -17,6 +17,8 @@ ROOTS = {
     "poptorch": ROOT / "dropins/src",
     "popdist": ROOT / "dropins/src",
     "habana_frameworks": ROOT / "dropins/src",
+    "habana_dataloader": ROOT / "dropins/src",
+    "torch_hpu": ROOT / "dropins/src",
     "pilotage_dropins": ROOT / "dropins/src",
     "horovod": ROOT / "dropins/fallback",
     "libpvti": ROOT / "dropins/fallback",
@@ -165,6 +167,19 @@ def compares_device_names(path: Path) -> bool:
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
     )
+
+
+def test_cosmictagger_names_compute_modes_only_to_check_settings_and_to_choose_the_device():
+    application = ROOT / "src/cosmictagger"
+    asking = {
+        str(path.relative_to(application))
+        for path in application.rglob("*.py")
+        if "configuration" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ComputeMode"
+    }
+    # TensorFlow's runtime loads Habana's bridge before its first use.
+    assert asking == {"devices/choosing.py", "tensorflow/runtime.py"}
 
 
 PICKLING = re.compile(

@@ -53,7 +53,7 @@ def test_what_torch_compile_refuses_is_said_in_its_words(tool):
 
 
 def test_the_page_says_what_else_ran(tool):
-    assert "Nothing else ran beside it." in tool.page(results(script("a")))
+    assert "Nothing else ran at the same time." in tool.page(results(script("a")))
     assert "Other programs used 1.4 of the 2 cores" in tool.page(results(script("a"), other_cores=1.43))
 
 

@@ -253,4 +253,4 @@ def _refuse_gradients(tensor: Tensor, operation: str) -> None:
 
 def _check_root(root_rank: int) -> None:
     if not 0 <= root_rank < instances().world.size:
-        raise ValueError(f"root_rank is {root_rank}. It has to lie between 0 and {instances().world.size - 1}.")
+        raise ValueError(f"root_rank is {root_rank}. It must be between 0 and {instances().world.size - 1}.")

@@ -1,6 +1,6 @@
 """PopDist's interface over Pilotage: programs written for Graphcore's poprun run in several instances on any device.
 
-No SDK is needed. Do not install this package beside a vendor's ``popdist``.
+No SDK is needed. Do not install this package alongside a vendor's ``popdist``.
 ``popdist.rank`` is the index of this instance, like `getInstanceIndex`.
 """
 

@@ -58,7 +58,7 @@ def barrier(communicator_id: int | None = None) -> None:
 
 def _check_source(source: int, group: Communicator) -> None:
     if source not in group.members:
-        raise ValueError(f"The source is {source}. It has to be one of the instances {list(group.members)}.")
+        raise ValueError(f"The source is {source}. It must be one of the instances {list(group.members)}.")
 
 
 def _copied(value: float | numpy.ndarray[Any, Any] | Tensor) -> Tensor:

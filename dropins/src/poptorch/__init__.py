@@ -1,6 +1,6 @@
 """PopTorch's interface over Pilotage: programs written for Graphcore's PopTorch run on CPU, CUDA and Gaudi.
 
-No SDK is needed. Where a vendor's ``poptorch`` is installed, do not install this one beside it.
+No SDK is needed. Where a vendor's ``poptorch`` is installed, do not install this one alongside it.
 """
 
 from __future__ import annotations

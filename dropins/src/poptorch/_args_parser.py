@@ -76,7 +76,7 @@ def registerCustomArgParser(arg_type: type, parser: ICustomArgParser | None) -> 
         custom_arg_parsers[arg_type] = parser
     else:
         raise createPoptorchError(
-            f"The parser of {arg_type.__name__} has to be an ICustomArgParser, not {type(parser).__name__}."
+            f"The parser of {arg_type.__name__} must be an ICustomArgParser, not {type(parser).__name__}."
         )
 
 

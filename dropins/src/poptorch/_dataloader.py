@@ -157,9 +157,9 @@ class DataLoader(Loader):
 
 def _check_types(options: Options, mode: DataLoaderMode) -> None:
     if not isinstance(options, Options):
-        raise AssertionError(f"options has to be a poptorch.Options object, not {type(options).__name__}.")
+        raise AssertionError(f"options must be a poptorch.Options object, not {type(options).__name__}.")
     if not isinstance(mode, DataLoaderMode):
-        raise AssertionError(f"mode has to be a poptorch.DataLoaderMode, not {mode!r}.")
+        raise AssertionError(f"mode must be a poptorch.DataLoaderMode, not {mode!r}.")
 
 
 def _check_batch_sampler(batch_sampler: Any, batch_size: int | None, shuffle: bool | None, is_divided: bool) -> None:

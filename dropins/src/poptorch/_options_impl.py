@@ -45,14 +45,15 @@ class Freezable:
         duplicate._unfreeze()
         return duplicate
 
-    def _similar(self, name: str) -> str:
-        """A sentence with the option that an unknown name resembles; empty if there is none."""
-        return did_you_mean(name, self._names())
-
     def _names(self) -> list[str]:
         """The names of options and groups that a user may have meant."""
         known = [*vars(self).get("_values", ()), *(each for each in dir(type(self)) if each not in _STORAGE)]
         return [each for each in known if not each.startswith("_") or each == "_Popart"]
+
+
+def similar_option(group: Freezable, name: str) -> str:
+    """A sentence with the option that an unknown name resembles; empty if there is none."""
+    return did_you_mean(name, group._names())
 
 
 _STORAGE = frozenset(
@@ -131,7 +132,7 @@ class OptionsDict(Freezable, metaclass=_Sealed):
         # Read from vars() because unpickling reads attributes before any are set.
         values: dict[str, Any] = vars(self).get("_values", {})
         if name not in values:
-            raise AttributeError(f"Invalid attribute {name}.{self._similar(name)}")
+            raise AttributeError(f"Invalid attribute {name}.{similar_option(self, name)}")
         return values[name]
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -45,17 +45,19 @@ def reason_for_eager(config: Configuration) -> str | None:
     """Why steps of a configuration cannot be programs of Pilotage; None if they can."""
     if not isinstance(config.mode, Train):
         return None
-    if number_types(config.run.precision, config.run.compute_mode, trains=True).scales_loss:
+    if number_types(config.run.precision, trains=True).scales_loss:
         return "only the plain loop scales losses"
     if config.mode.optimizer.name not in CAPTURED:
         return f"{config.mode.optimizer.name.name} cannot become part of a program"
     return None
 
 
-def network_setup(config: Configuration, processes: Processes | None = None) -> NetworkSetup:
+def network_setup(
+    config: Configuration, processes: Processes | None = None, *, rounds_at_random: bool = False
+) -> NetworkSetup:
     """Build the configured network in the types of its precision."""
     trains = isinstance(config.mode, Train)
-    numbers = number_types(config.run.precision, config.run.compute_mode, trains=trains)
+    numbers = number_types(config.run.precision, trains=trains, rounds_at_random=rounds_at_random)
     network = build(config.network, numbers.activations, quantization_aware=config.mode.quantization_aware)
     return NetworkSetup(
         network=network.to(numbers.weights),

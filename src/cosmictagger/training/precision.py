@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from cosmictagger.configuration.choices import ComputeMode, Precision
+from cosmictagger.configuration.choices import Precision
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,13 +32,13 @@ NUMBER_TYPES = {
 }
 
 
-def number_types(precision: Precision, compute_mode: ComputeMode, *, trains: bool) -> NumberTypes:
+def number_types(precision: Precision, *, trains: bool, rounds_at_random: bool = False) -> NumberTypes:
     """The number types of a run.
 
-    Float16 weights lose Adam's small updates unless they are rounded at random, as on an IPU. Elsewhere, training in
-    float16 keeps float32 weights and scales the loss.
+    Float16 weights lose Adam's small updates unless the device rounds them at random, as an IPU does. On other devices,
+    training in float16 keeps float32 weights and scales the loss.
     """
-    if precision is Precision.float16 and trains and compute_mode is not ComputeMode.IPU:
+    if precision is Precision.float16 and trains and not rounds_at_random:
         return NUMBER_TYPES[Precision.mixed]
     return NUMBER_TYPES[precision]
 

@@ -1,4 +1,4 @@
-"""Random numbers that torch knows nothing of: those of Python's and numpy's global generators."""
+"""Random numbers outside of torch: those of Python's and numpy's global generators."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class TooExpensive(Exception):
 
 
 @dataclass(kw_only=True)
-class Limits:
+class CheckLimits:
     """What a reference run may cost."""
 
     device: torch.device

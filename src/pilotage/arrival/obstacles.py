@@ -16,7 +16,7 @@ _QUIET = frozenset({"aten", "prims", "pilotage", "inductor", "poptorch::print_te
 def obstacle(program: Program, strategy: Strategy) -> str:
     """Why a program cannot be compared; empty if it can."""
     if program.layout.replica_groups:
-        return "groups of replicas have weights of their own"
+        return "groups of replicas have their own weights"
     if program.draws_random_numbers and isinstance(strategy, Pipeline):
         return "the stages of a pipeline draw random numbers in another order than eager PyTorch"
     for computation in program.computations.values():

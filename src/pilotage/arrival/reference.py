@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pilotage.arrival.limits import Limits
+from pilotage.arrival.limits import CheckLimits
 from pilotage.arrival.module_copy import Skeleton
 from pilotage.arrival.recurrent_dropout import DropoutOfTorch
 from pilotage.arrival.returned_loss import returned_loss
@@ -99,7 +99,7 @@ class Reference:
         self,
         start: Start,
         batches: Sequence[Sequence[Tensor]],
-        limits: Limits | None = None,
+        limits: CheckLimits | None = None,
         precision: torch.dtype | None = None,
     ) -> Outcome:
         """Run the steps of one update; with ``precision``, in another floating-point type."""
@@ -141,7 +141,7 @@ class Reference:
         return replica % (self.batching.replicas // self.batching.replicas_per_input)
 
     def _run_micro_batch(
-        self, module: nn.Module, inputs: Sequence[Tensor], limits: Limits | None, remaining: int
+        self, module: nn.Module, inputs: Sequence[Tensor], limits: CheckLimits | None, remaining: int
     ) -> list[Tensor]:
         begun = time.perf_counter()
         with search_by(self.loss_rule, self.parsers) as search, _watched(limits):
@@ -296,5 +296,5 @@ def _dense(gradient: Tensor) -> Tensor:
     return gradient.to_dense() if gradient.is_sparse else gradient
 
 
-def _watched(limits: Limits | None) -> Any:
+def _watched(limits: CheckLimits | None) -> Any:
     return nullcontext() if limits is None else limits.of_saved_tensors()

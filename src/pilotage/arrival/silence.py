@@ -1,4 +1,4 @@
-"""Runs that users should not see: a comparison runs the same step again."""
+"""Runs that are not reported to users: a comparison runs the same step again."""
 
 from __future__ import annotations
 

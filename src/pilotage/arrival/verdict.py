@@ -75,7 +75,7 @@ def judge(
 ) -> Verdict:
     """Compare, and repeat the reference with other rounding as long as something is unexplained.
 
-    Before, ``again`` repeats it without any change: differences of a forward that does not repeat itself are not
+    Before, ``again`` repeats it without any change: differences of a forward that is not repeatable are not
     rounding. If such a forward ``is_suspect``, that is done even if all results agree. ``anyone`` tells whether
     something is true in any process: all of them repeat together.
     """

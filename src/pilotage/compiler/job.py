@@ -19,7 +19,7 @@ from pilotage.storage.program_text import program_from_data, program_to_data
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class CompileJob:
     """One program to compile."""
 
     program: Program
@@ -71,7 +71,7 @@ class Job:
         write_archive(path, content, tensors, durable=False)
 
     @classmethod
-    def read(cls, path: Path) -> Job:
+    def read(cls, path: Path) -> CompileJob:
         """Read a job from a file."""
         content, tensors = read_archive(path)
         libraries = OperatorLibraries.from_data(content["libraries"])

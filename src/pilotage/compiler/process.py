@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pilotage.cache.locks import BuildFolder, remove_abandoned
-from pilotage.compiler.job import Job
+from pilotage.compiler.job import CompileJob
 from pilotage.options import environment
 
 _SCRATCH = "pilotage-compiling-"
@@ -22,7 +22,7 @@ _SCRATCH = "pilotage-compiling-"
 class CompilingProcess:
     """Compiles one job in the background."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: CompileJob) -> None:
         build = _scratch()
         self._scratch = build.path
         try:

@@ -40,7 +40,7 @@ from pilotage.compiler.cache import NativeCache, write_manifest
 from pilotage.compiler.changes import BLOCK_SIZES, FUSED_BATCH_NORM, JOINED_KERNELS
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.failures import described
-from pilotage.compiler.job import Job
+from pilotage.compiler.job import CompileJob
 from pilotage.compiler.stopwatch import Stopwatch
 from pilotage.compiler.target import set_precision
 from pilotage.compiler.toolchain import known_toolchain
@@ -84,7 +84,7 @@ PLAIN = Way(Tier.GRAPH, channels_last=False)
 def main(path: str) -> None:
     """Do one job."""
     threading.Thread(target=_end_with_parent, args=(Path(path).parent,), daemon=True).start()
-    job = Job.read(Path(path))
+    job = CompileJob.read(Path(path))
     set_precision(job.precision)
     # As in the process that will run the program, so that it is timed under the same conditions.
     keep_freed_memory()
@@ -103,7 +103,7 @@ def main(path: str) -> None:
             cache.tidy(job.fingerprint)
 
 
-def _publish(cache: NativeCache, job: Job, tuning: Tuning, code: Path | None) -> None:
+def _publish(cache: NativeCache, job: CompileJob, tuning: Tuning, code: Path | None) -> None:
     """Store a way of running the program in the cache, in place of an earlier one."""
     cache.forget(job.fingerprint)
     with cache.building(job.fingerprint) as folder:
@@ -119,7 +119,7 @@ def _end_with_parent(scratch: Path) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
+def _tune(job: CompileJob, scratch: Path, clock: Executor, publish: Publish) -> None:
     """Publish the first code that is right and faster than the graph, then the fastest way, if that is another one."""
     watch = Stopwatch()
     with watch.part("first run"):
@@ -152,21 +152,21 @@ def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
         stored = _in_channels_last(job, problems)
         if stored is not None:
             graphs[Way(Tier.GRAPH, channels_last=True)] = stored
-        plans = _plans(graphs, job, clock)
+        candidates = _candidates(graphs, job, clock)
         right = _agreeing(graphs, tolerance, job, problems)
     first: Way | None = None
-    while plans:
-        plan = plans.pop(0)
-        with watch.part(str(plan.way)):
-            made = _compiled(plan.way, plan.trial, job, scratch, problems, plan.without)
-        with watch.part(f"comparing {plan.way}"):
+    while candidates:
+        candidate = candidates.pop(0)
+        with watch.part(str(candidate.way)):
+            made = _compiled(candidate.way, candidate.trial, job, scratch, problems, candidate.without)
+        with watch.part(f"comparing {candidate.way}"):
             build = _right_build(made, tolerance, job, scratch, problems)
         if build is None:
             continue
-        way = plan.way
+        way = candidate.way
         builds[way], right[way] = build, build.trial
-        plans = [each for each in plans if not each.is_slow]
-        if first is None and plans:
+        candidates = [each for each in candidates if not each.is_slow]
+        if first is None and candidates:
             with watch.part("timing"):
                 seconds = _measure({PLAIN: plain, way: build.trial}, job, clock)
             first = published(way, seconds) if _choose(seconds, job) == way else None
@@ -178,7 +178,7 @@ def _tune(job: Job, scratch: Path, clock: Executor, publish: Publish) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Candidate:
     """Something to compile."""
 
     way: Way
@@ -192,24 +192,24 @@ class Plan:
     """Whether the graph in this layout is so slow that it is compiled only if nothing before it is right."""
 
 
-def _plans(graphs: Mapping[Way, Trial], job: Job, clock: Executor) -> list[Plan]:
+def _candidates(graphs: Mapping[Way, Trial], job: CompileJob, clock: Executor) -> list[Candidate]:
     """What to compile, in this order: the layout whose graph is faster comes first.
 
     On a card it is first compiled without trying many block sizes.
     """
     seconds = _measure(graphs, job, clock) if len(graphs) > 1 else dict.fromkeys(graphs, 0.0)
     limit = min(seconds.values()) * _SLOWDOWN_LIMIT
-    plans = [
-        Plan(Way(Tier.COMPILED, way.channels_last), graphs[way], is_slow=seconds[way] > limit)
+    candidates = [
+        Candidate(Way(Tier.COMPILED, way.channels_last), graphs[way], is_slow=seconds[way] > limit)
         for way in sorted(graphs, key=seconds.__getitem__)
     ]
     if job.device.type == "cuda" and not job.must_compile:
-        quick = replace(plans[0], way=replace(plans[0].way, is_quick=True), without=(BLOCK_SIZES,))
-        plans.insert(0, quick)
-    return plans
+        quick = replace(candidates[0], way=replace(candidates[0].way, is_quick=True), without=(BLOCK_SIZES,))
+        candidates.insert(0, quick)
+    return candidates
 
 
-def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
+def _float64_results(job: CompileJob) -> tuple[list[Tensor] | None, str]:
     """The results in float64, or None; and a note on what could not be computed."""
     needed, free = _bytes_in_float64(job), _free_bytes(job)
     if needed > free:
@@ -231,7 +231,7 @@ def _float64_results(job: Job) -> tuple[list[Tensor] | None, str]:
     return found, ""
 
 
-def _graphs(job: Job) -> dict[Action, GraphModule]:
+def _graphs(job: CompileJob) -> dict[Action, GraphModule]:
     return {
         action: computation.graph
         for action, computation in job.program.computations.items()
@@ -239,7 +239,7 @@ def _graphs(job: Job) -> dict[Action, GraphModule]:
     }
 
 
-def _bytes_in_float64(job: Job) -> int:
+def _bytes_in_float64(job: CompileJob) -> int:
     """The estimated memory of a float64 run, from the peak memory so far."""
     if job.device.type == "cpu":
         taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -250,7 +250,7 @@ def _bytes_in_float64(job: Job) -> int:
     return int(taken) * (4 if kept & halves or job.program.autocast in halves else 2)
 
 
-def _free_bytes(job: Job) -> int:
+def _free_bytes(job: CompileJob) -> int:
     if job.device.type == "cpu":
         return memory_of()[1]
     device = torch.get_device_module(job.device)
@@ -258,7 +258,9 @@ def _free_bytes(job: Job) -> int:
     return int(free + device.memory_reserved(job.device) - device.memory_allocated(job.device))
 
 
-def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problems: list[str]) -> dict[Way, Trial]:
+def _agreeing(
+    ways: Mapping[Way, Trial], tolerance: Tolerance, job: CompileJob, problems: list[str]
+) -> dict[Way, Trial]:
     """The ways that agree with the graph; before one is rejected, more runs with noise widen the tolerance."""
 
     def objections_to(asked: Iterable[Way]) -> dict[Way, str]:
@@ -276,11 +278,13 @@ def _agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: Job, problem
     return {way: trial for way, trial in ways.items() if way not in objections}
 
 
-def _results_rounded_differently(job: Job, seeds: Sequence[int], amplitude: float = 1.0) -> Iterator[list[Tensor]]:
+def _results_rounded_differently(
+    job: CompileJob, seeds: Sequence[int], amplitude: float = 1.0
+) -> Iterator[list[Tensor]]:
     return (_results(_trial_with_noise(job, seed, amplitude)) for seed in seeds)
 
 
-def _trial_with_noise(job: Job, seed: int, amplitude: float) -> Trial:
+def _trial_with_noise(job: CompileJob, seed: int, amplitude: float) -> Trial:
     tf32 = job.device.type == "cuda" and (job.precision["matmul"] != "highest" or job.precision["convolution TF32"])
     calls: dict[Action, Callable[..., list[Tensor]]] = {}
     for action, computation in job.program.computations.items():
@@ -290,7 +294,7 @@ def _trial_with_noise(job: Job, seed: int, amplitude: float) -> Trial:
 
 
 def _right_build(
-    build: Build | None, tolerance: Tolerance, job: Job, scratch: Path, problems: list[str]
+    build: Build | None, tolerance: Tolerance, job: CompileJob, scratch: Path, problems: list[str]
 ) -> Build | None:
     """Code that agrees with the graph, compiled again without our changes if it does not; None if there is none."""
     if build is None or _agreeing({build.way: build.trial}, tolerance, job, problems):
@@ -312,7 +316,7 @@ def _suspects(made: Sequence[str]) -> Iterator[list[str]]:
         yield all_of_them
 
 
-def _in_channels_last(job: Job, problems: list[str]) -> Trial | None:
+def _in_channels_last(job: CompileJob, problems: list[str]) -> Trial | None:
     """The program with images in channels-last format; None if it has none, or if a kernel does not support it."""
     if not has_channels_last(job.program):
         return None
@@ -344,7 +348,7 @@ class Build:
 
 
 def _compiled(
-    way: Way, trial: Trial, job: Job, scratch: Path, problems: list[str], without: Collection[str] = ()
+    way: Way, trial: Trial, job: CompileJob, scratch: Path, problems: list[str], without: Collection[str] = ()
 ) -> Build | None:
     """The trial with compiled code; None if the compiler or its code fails."""
     place = scratch / str(way)
@@ -369,7 +373,7 @@ def _compiled(
     return Build(way, compiled, tuple(made), tuple(dropped), place)
 
 
-def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, float]:
+def _measure(ways: Mapping[Way, Trial], job: CompileJob, clock: Executor) -> dict[Way, float]:
     runs = {str(way): trial.run for way, trial in ways.items()}
     if job.device.type == "cpu":
         seconds = clock.submit(best_seconds_in_threads, runs, job.threads).result()
@@ -379,7 +383,7 @@ def _measure(ways: Mapping[Way, Trial], job: Job, clock: Executor) -> dict[Way, 
     return {way: seconds[str(way)] for way in ways}
 
 
-def _choose(seconds: Mapping[Way, float], job: Job) -> Way:
+def _choose(seconds: Mapping[Way, float], job: CompileJob) -> Way:
     """The fastest way; the plain graph if nothing gains enough and compiled code is not required."""
     compiled = [way for way in seconds if way.tier is Tier.COMPILED]
     if job.must_compile and compiled:

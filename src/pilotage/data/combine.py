@@ -61,7 +61,7 @@ class _Concatenation:
         members = [list(parser.tensors(batch)) for batch in batches]
         if any(len(member) != len(members[0]) for member in members):
             counts = [len(member) for member in members]
-            raise InputError(f"Batches to concatenate need equally many tensors, not {counts}.")
+            raise InputError(f"Batches to concatenate need the same number of tensors, but have {counts}.")
         return parser.rebuild(batches[-1], iter([torch.cat(tensors) for tensors in zip(*members, strict=True)]))
 
     def _mappings(self, batches: Sequence[MutableMapping[Any, Any]]) -> MutableMapping[Any, Any]:
@@ -82,7 +82,7 @@ class _Concatenation:
             return [value for batch in batches for value in batch]
         if any(len(batch) != len(first) for batch in batches):
             lengths = [len(batch) for batch in batches]
-            raise InputError(f"Batches to concatenate need equally many members, not {lengths}.")
+            raise InputError(f"Batches to concatenate need the same number of members, but have {lengths}.")
         members = [self.of(member) for member in zip(*batches, strict=True)]
         return type(first)(*members) if hasattr(first, "_fields") else type(first)(members)
 

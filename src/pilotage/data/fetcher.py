@@ -158,7 +158,7 @@ class _Fetcher:
             self._structure = structure
             self._first_rows = tensors[0].shape[0] if tensors[0].ndim else 1
         elif structure != self._structure:
-            raise InputError(f"Items have to be alike, but {structure} came after {self._structure}.")
+            raise InputError(f"Items must be alike, but {structure} came after {self._structure}.")
         self._rows += tensors[0].shape[0] if tensors[0].ndim else 1
         return tensors
 

@@ -50,6 +50,6 @@ def _unsupported(item: object) -> InputError:
     elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
         contents = [type(member).__name__ for member in item]
     return InputError(
-        "An item has to be a tensor, a flat sequence of tensors, a dict from str to tensor, or an object with a "
+        "An item must be a tensor, a flat sequence of tensors, a dict from str to tensor, or an object with a "
         f"registered parser, not {type(item).__name__} {contents}. Have collate_fn, or the iterable itself, return one."
     )

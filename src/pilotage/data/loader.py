@@ -186,7 +186,7 @@ def _check_divisible(
             "to this process. Divide them there, and leave out shard."
         )
     if shuffle and shuffle_seed is None:
-        raise OptionError("Processes have to shuffle a data set alike. Give all of them the same shuffle_seed.")
+        raise OptionError("All processes must shuffle the data set in the same order. Give them the same shuffle_seed.")
 
 
 def _samples_drawn_by(batch_sampler: Any) -> int:

@@ -24,9 +24,9 @@ class Shard:
 
     def __post_init__(self) -> None:
         if self.processes < 1:
-            raise OptionError(f"processes is {self.processes}. It has to be at least 1.")
+            raise OptionError(f"processes is {self.processes}. It must be at least 1.")
         if not 0 <= self.process < self.processes:
-            raise OptionError(f"process is {self.process}. It has to lie between 0 and {self.processes - 1}.")
+            raise OptionError(f"process is {self.process}. It must be between 0 and {self.processes - 1}.")
 
 
 def even_shard(samples: int, shard: Shard) -> range:

@@ -241,11 +241,11 @@ def _stop(process: BaseProcess, connection: Connection) -> None:
 
 def _check(buffer_size: int, miss_sleep_seconds: float, rebatched_size: int | None) -> None:
     if buffer_size < 1:
-        raise OptionError(f"buffer_size is {buffer_size}. It has to be at least 1.")
+        raise OptionError(f"buffer_size is {buffer_size}. It must be at least 1.")
     if miss_sleep_seconds < 0:
-        raise OptionError(f"miss_sleep_seconds is {miss_sleep_seconds}. It has to be at least 0.")
+        raise OptionError(f"miss_sleep_seconds is {miss_sleep_seconds}. It must be at least 0.")
     if rebatched_size is not None and rebatched_size < 1:
-        raise OptionError(f"rebatched_size is {rebatched_size}. It has to be at least 1.")
+        raise OptionError(f"rebatched_size is {rebatched_size}. It must be at least 1.")
 
 
 def _rows_of_an_epoch(loader: DataLoader[Any]) -> int:

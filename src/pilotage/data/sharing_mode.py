@@ -112,7 +112,7 @@ def _start_failure(sharing_mode: SharingMode, error: Exception) -> str:
             "file, and there are too many. Choose another sharing mode than SharingMode.SHARED_MEMORY."
         )
     return (
-        f"The process that loads data could not be started: {type(error).__name__}: {error}. The data set has to be "
+        f"The process that loads data could not be started: {type(error).__name__}: {error}. The data set must be "
         "picklable: classes and functions at the top level of a module, no lambdas. "
         "SharingMode.FORK needs no pickling."
     )

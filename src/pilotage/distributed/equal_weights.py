@@ -47,7 +47,7 @@ def equalize_weights(group: CollectiveGroup, tensors: Mapping[str, Tensor], own:
         if theirs != everyone[0][0]:
             raise DistributedError(
                 f"{group.kind} {number} trains another model than {group.kind.lower()} 0: "
-                f"{_difference(everyone[0][0], theirs)}. All instances have to build the same model."
+                f"{_difference(everyone[0][0], theirs)}. All instances must build the same model."
             )
     unequal = [name for name in tensors if len({digests[name] for _, digests in everyone}) > 1]
     if all(name in own for name in unequal):

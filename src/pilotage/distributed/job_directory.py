@@ -60,7 +60,7 @@ class JobDirectory:
         is_ours = stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & 0o077
         if not is_ours or not found.is_absolute() or not _NAME.fullmatch(found.name):
             raise DistributedError(
-                f"{path!r} is not a private directory of a job: its name has to start with {_PREFIX}, it has to belong "
+                f"{path!r} is not a private directory of a job: its name must start with {_PREFIX}, it must belong "
                 "to this user and have mode 0700. Another user may have tried to redirect this job."
             )
         return cls(found)

@@ -40,14 +40,14 @@ def wait_for_idle_threads(limit: float = 2.0) -> bool:
     """
     if not _THREADS.exists():
         return True
-    used, patience = _seconds_used(_other_threads()) + limit, time.monotonic() + _DISK_SECONDS
+    used, deadline = _seconds_used(_other_threads()) + limit, time.monotonic() + _DISK_SECONDS
     idle = 0
     while idle < _IDLE_POLLS:
         time.sleep(_POLL_SECONDS)
         threads = _other_threads()
         states = {thread.state for thread in threads}
         idle = 0 if states & {"R", "D"} else idle + 1
-        is_stuck = "D" in states and "R" not in states and time.monotonic() > patience
+        is_stuck = "D" in states and "R" not in states and time.monotonic() > deadline
         if is_stuck or ("R" in states and not _gloo_runs(threads) and _seconds_used(threads) > used):
             return False
     return True

@@ -47,20 +47,18 @@ class World:
     def __post_init__(self) -> None:
         for name in ("size", "replicas_per_instance", "stages_per_replica"):
             if getattr(self, name) < 1:
-                raise OptionError(f"{name} is {getattr(self, name)}, by {self.launcher}. It has to be at least 1.")
+                raise OptionError(f"{name} is {getattr(self, name)}, by {self.launcher}. It must be at least 1.")
         if not 0 <= self.rank < self.size:
-            raise OptionError(
-                f"The rank is {self.rank}, by {self.launcher}. It has to lie between 0 and {self.size - 1}."
-            )
+            raise OptionError(f"The rank is {self.rank}, by {self.launcher}. It must be between 0 and {self.size - 1}.")
         if self.stage is not None and not 0 <= self.stage < self.stages_per_replica:
             raise OptionError(
                 f"The stage is {self.stage}, by {self.launcher}. "
-                f"It has to lie between 0 and {self.stages_per_replica - 1}."
+                f"It must be between 0 and {self.stages_per_replica - 1}."
             )
         if self.local_rank < 0:
-            raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It has to be at least 0.")
+            raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It must be at least 0.")
         if self.port is not None and not 0 < self.port < 1 << 16:
-            raise OptionError(f"The port is {self.port}, by {self.launcher}. It has to lie between 1 and 65535.")
+            raise OptionError(f"The port is {self.port}, by {self.launcher}. It must be between 1 and 65535.")
 
     @property
     def replicas(self) -> int:

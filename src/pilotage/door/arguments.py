@@ -17,7 +17,7 @@ def require_module(module: Any) -> None:
     if isinstance(module, GuardedModel):
         raise OptionError("This model is wrapped already. Wrap its .module, which shows the trained weights.")
     if not isinstance(module, nn.Module):
-        raise OptionError(f"The first argument has to be a torch.nn.Module. It is of the type {type(module).__name__}.")
+        raise OptionError(f"The first argument must be a torch.nn.Module. It is of the type {type(module).__name__}.")
 
 
 def require_optimizer(optimizer: Any) -> None:
@@ -29,7 +29,7 @@ def require_optimizer(optimizer: Any) -> None:
         )
     if not hasattr(type(optimizer), "step") or not hasattr(optimizer, "param_groups"):
         raise OptionError(
-            "The second argument has to be an optimizer, such as torch.optim.AdamW(model.parameters()). It is of "
+            "The second argument must be an optimizer, such as torch.optim.AdamW(model.parameters()). It is of "
             f"the type {type(optimizer).__name__}."
         )
 

@@ -62,7 +62,7 @@ class Batches:
         self, loader: Iterable[Any], step: CompiledModel, *, padding: Padding | None, ahead: int | None, pin: bool
     ) -> None:
         if ahead is not None and ahead < 0:
-            raise OptionError(f"ahead is {ahead}. It has to be at least 0.")
+            raise OptionError(f"ahead is {ahead}. It must be at least 0.")
         batching = step.batching
         self.loader = loader
         """The loader as it was given, for ``loader.sampler.set_epoch()`` and the like."""

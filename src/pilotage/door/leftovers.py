@@ -64,10 +64,10 @@ def watch_zero_grad(optimizer: torch.optim.Optimizer, warn: Callable[[str], None
 
     ``warn`` is a method, whose object is not kept alive.
     """
-    told, held = weakref.WeakMethod(warn), weakref.ref(optimizer)
+    warning, reference = weakref.WeakMethod(warn), weakref.ref(optimizer)
 
     def zero_grad(*args: Any, **kwargs: Any) -> None:
-        own, report = held(), told()
+        own, report = reference(), warning()
         if own is None:
             return
         if not have_gradients(each for group in own.param_groups for each in group["params"]):

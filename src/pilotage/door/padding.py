@@ -19,7 +19,7 @@ class Padding:
         if not self._buckets or self._buckets[0] < 1:
             raise OptionError(f"buckets is {list(buckets)}. It takes one or more lengths of at least 1.")
         if dimension < 1:
-            raise OptionError(f"dimension is {dimension}. It has to be at least 1: dimension 0 counts the samples.")
+            raise OptionError(f"dimension is {dimension}. It must be at least 1: dimension 0 counts the samples.")
         self._dimension = dimension
         self._values = values
 

@@ -185,7 +185,6 @@ def training(
         optimizer=followed,
         host_steps=HostSteps(optimizer, remedy=_REMEDY, sends_edits=True),
         parsers=without_caches(),
-        follows_module=True,
     )
     return CompiledModel(executor, module, refinements)
 
@@ -252,6 +251,5 @@ def inference(
         execution=settings,
         listeners=(log_event, *listeners),
         pipeline_group=pipeline_group_here() if distributed else None,
-        follows_module=True,
     )
     return CompiledModel(executor, module)

@@ -1,4 +1,4 @@
-"""What the engine has to know of one kind of optimizer."""
+"""What the engine needs to know about one kind of optimizer."""
 
 from __future__ import annotations
 

@@ -116,10 +116,10 @@ def _check_ranges(
     given = {"lr": lr, "eps": eps, "weight_decay": weight_decay, "max_weight_norm": max_weight_norm}
     for name, value in given.items():
         if not value >= 0:
-            raise OptionError(f"{name} is {value!r}. It has to be zero or more.")
+            raise OptionError(f"{name} is {value!r}. It must be zero or more.")
     for beta in betas:
         if not 0 <= beta < 1:
-            raise OptionError(f"betas are {betas!r}. Each has to be at least 0 and less than 1.")
+            raise OptionError(f"betas are {betas!r}. Each must be at least 0 and less than 1.")
 
 
 def _lamb_rule(

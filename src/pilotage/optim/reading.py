@@ -126,7 +126,7 @@ def code_around_steps(optimizer: torch.optim.Optimizer) -> str | None:
     own = vars(optimizer).get("step")
     # torch's schedulers wrap it too.
     if own is not None and inspect.unwrap(getattr(own, "__func__", own)) is not inspect.unwrap(type(optimizer).step):
-        return f"a step() of its own, {getattr(own, '__qualname__', repr(own))}"
+        return f"its own step(), {getattr(own, '__qualname__', repr(own))}"
     return None
 
 

@@ -38,10 +38,10 @@ class Batching:
         for name in ("device_iterations", "gradient_accumulation", "replicas", "instances", "replicas_per_input"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{name} is {value!r}. It has to be a whole number of at least 1.")
+                raise OptionError(f"{name} is {value!r}. It must be a whole number of at least 1.")
         if self.replicas % self.replicas_per_input:
             raise OptionError(
-                f"replicas_per_input is {self.replicas_per_input}. It has to divide replicas, which is {self.replicas}."
+                f"replicas_per_input is {self.replicas_per_input}. It must divide replicas, which is {self.replicas}."
             )
 
     def input_of(self, replica: int) -> int:

@@ -14,7 +14,7 @@ def clipping(norm: float | None, value: float | None) -> tuple[float, float]:
     for name, given in (("clip_grad_norm", norm), ("clip_grad_value", value)):
         if given is not None and not (_is_number(given) and given > 0):
             raise OptionError(
-                f"{name} is {given!r}. It has to be a number above 0, or None to leave gradients as they are."
+                f"{name} is {given!r}. It must be a number above 0, or None to leave gradients as they are."
             )
     if norm is not None and value is not None:
         raise OptionError(

@@ -117,7 +117,7 @@ HOST_SUBNET = Variable(
     name="PILOTAGE_HOST_SUBNET",
     type="network, such as 10.1.0.0/16",
     default="the one that leads to the first instance",
-    meaning="The network in which hosts talk to each other; poprun sets it from --host-subnet.",
+    meaning="The network between the hosts; poprun sets it from --host-subnet.",
 )
 RESTART = Variable(
     name="PILOTAGE_RESTART",
@@ -231,7 +231,7 @@ def ipus_are_pretended() -> bool:
     """Whether PILOTAGE_IPU_AVAILABLE asks for an answer as on a machine with IPUs."""
     text = (IPU_AVAILABLE.text or IPU_AVAILABLE.default).strip()
     if text not in ("0", "1"):
-        raise OptionError(f"{IPU_AVAILABLE.name} is {text!r}. It has to be 0 or 1.")
+        raise OptionError(f"{IPU_AVAILABLE.name} is {text!r}. It must be 0 or 1.")
     return text == "1"
 
 
@@ -294,11 +294,11 @@ def exchange_timeout() -> timedelta:
         seconds = int(text)
     except ValueError:
         raise OptionError(
-            f"The environment variable {EXCHANGE_TIMEOUT.name} is {text!r}. It has to be a whole number."
+            f"The environment variable {EXCHANGE_TIMEOUT.name} is {text!r}. It must be a whole number."
         ) from None
     if not 1 <= seconds <= MAX_EXCHANGE_SECONDS:
         raise OptionError(
-            f"{EXCHANGE_TIMEOUT.name} is {seconds}. It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
+            f"{EXCHANGE_TIMEOUT.name} is {seconds}. It must be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
         )
     return timedelta(seconds=seconds)
 

@@ -106,13 +106,11 @@ class Execution:
 
     def __post_init__(self) -> None:
         if self.output_period < 1:
-            raise OptionError(f"output_period is {self.output_period}. It has to be at least 1.")
+            raise OptionError(f"output_period is {self.output_period}. It must be at least 1.")
         if self.shapes < 1:
-            raise OptionError(f"shapes is {self.shapes}. It has to be at least 1.")
+            raise OptionError(f"shapes is {self.shapes}. It must be at least 1.")
         if not 0 <= self.instance < self.batching.instances:
-            raise OptionError(
-                f"instance is {self.instance}. It has to lie between 0 and {self.batching.instances - 1}."
-            )
+            raise OptionError(f"instance is {self.instance}. It must be between 0 and {self.batching.instances - 1}.")
         iterations = self.batching.device_iterations
         if self.outputs is OutputMode.EVERY_N and self.output_period > iterations:
             raise OptionError(

@@ -28,7 +28,7 @@ class Locations:
         for name in ("activations", "optimizer", "shared_optimizer"):
             elements = getattr(self, name)
             if elements is not None and elements < 0:
-                raise OptionError(f"{name} is {elements}. It has to be a number of elements of at least 0, or None.")
+                raise OptionError(f"{name} is {elements}. It must be a number of elements of at least 0, or None.")
 
     @property
     def uses_host(self) -> bool:

@@ -106,7 +106,7 @@ def _require_python(source: Source, after: str) -> None:
         ast.parse(after)
     except SyntaxError as error:
         raise PortingError(
-            f"{source.path}: the port would not be Python ({error.msg} in line {error.lineno}), so nothing was "
+            f"{source.path}: the port would not be valid Python ({error.msg} in line {error.lineno}), so nothing was "
             "written; please report this."
         ) from None
 

@@ -40,7 +40,7 @@ def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequ
         seconds_for_changes=_SECONDS_FOR_CHANGES,
         notes=[
             "Predicted from the program that ran. `pilotage predict` also prices half precision, recomputation, "
-            "accumulation and other micro-batches, which have to be captured again."
+            "accumulation and other micro-batches, which must be captured again."
         ],
     )
 

@@ -9,7 +9,7 @@ from pilotage.prediction.document import Change, Device, Report
 
 __all__ = ["NOT_PRICED", "bytes_text", "lines_of", "seconds_text", "show"]
 
-NOT_PRICED = "Not priced, for lack of time or because the module does not run that way: "
+NOT_PRICED = "Not predicted, for lack of time or because the module does not run that way: "
 """The beginning of the note about changes that were left out."""
 
 Line = tuple[str, str]
@@ -117,7 +117,7 @@ def _expensive(device: Device) -> Iterator[Line]:
 def _changes(device: Device) -> Iterator[Line]:
     if not device.changes or device.time is None:
         return
-    yield "  what to change, each predicted", ""
+    yield "  suggested changes, with their predictions", ""
     before = device.time.throughput.value or 1.0
     for change in sorted(device.changes, key=lambda each: _order(each, before))[:_CHANGES]:
         fits = "" if change.fits else "  does not fit"

@@ -56,7 +56,7 @@ def _loading(subject: Subject, watch: ScriptWatch) -> list[str]:
     if share < _WORTH_SAYING:
         return []
     return [
-        f"The script waits for its loader in {_percent(min(share, 1))} of the time. More worker processes, "
+        f"The script waits for its loader for {_percent(min(share, 1))} of the time. More worker processes, "
         "asynchronous loading or smaller input types would shorten that."
     ]
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pilotage.proof.findings.results import computed_types
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 from pilotage.proof.steps import Step, losses_of, steps_of
 from pilotage.proof.tolerance import UNITS, Tolerance, unit_of
 from pilotage.proof.weights import match_weights, total_distance
@@ -68,7 +68,7 @@ class Comparison:
                 return "not comparable"
 
 
-def unit_of_runs(before: RunRecord, after: RunRecord) -> str:
+def unit_of_runs(before: ScriptRecord, after: ScriptRecord) -> str:
     """The type whose rounding explains differences of two runs: the narrowest that a fifth of the products have."""
     found = []
     for run in (before, after):
@@ -83,7 +83,7 @@ def noise_of(type_name: str) -> float:
     return UNITS[type_name]
 
 
-def compare(before: RunRecord, after: RunRecord, tolerance: Tolerance | None = None) -> Comparison:
+def compare(before: ScriptRecord, after: ScriptRecord, tolerance: Tolerance | None = None) -> Comparison:
     """Compare two runs, update by update."""
     tolerance = tolerance or Tolerance(unit_of_runs(before, after))
     left, right = steps_of(before), steps_of(after)
@@ -110,7 +110,7 @@ def compare(before: RunRecord, after: RunRecord, tolerance: Tolerance | None = N
 
 
 def _objection(
-    before: RunRecord, after: RunRecord, left: Sequence[Step], right: Sequence[Step], tolerance: Tolerance
+    before: ScriptRecord, after: ScriptRecord, left: Sequence[Step], right: Sequence[Step], tolerance: Tolerance
 ) -> str | None:
     """Why two runs cannot be compared; None if they can."""
     if not left:
@@ -131,7 +131,7 @@ def _objection(
     return None
 
 
-def _why(after: RunRecord) -> str:
+def _why(after: ScriptRecord) -> str:
     """Which options make the batch of an update larger."""
     program = next(after.first.named("program"), None)
     factors = (
@@ -150,7 +150,7 @@ def _why(after: RunRecord) -> str:
     return f" ({' × '.join(named)})" if named else ""
 
 
-def _unequal_start(before: RunRecord, after: RunRecord, tolerance: Tolerance) -> str | None:
+def _unequal_start(before: ScriptRecord, after: ScriptRecord, tolerance: Tolerance) -> str | None:
     ours, theirs = before.first.weights.get(0), after.first.weights.get(0)
     if not ours or not theirs:
         return None
@@ -170,7 +170,7 @@ def _unequal_start(before: RunRecord, after: RunRecord, tolerance: Tolerance) ->
     return None
 
 
-def weight_distances(before: RunRecord, after: RunRecord) -> Iterator[tuple[int, float]]:
+def weight_distances(before: ScriptRecord, after: ScriptRecord) -> Iterator[tuple[int, float]]:
     """How far the weights are apart, relative to their distance from the start, where both have digests."""
     ours, theirs = before.first.weights, after.first.weights
     if 0 not in ours or 0 not in theirs:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.proof.comparison import Comparison, Verdict
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 from pilotage.proof.steps import steps_of
 
 __all__ = ["Alignment", "alignment_of", "explanations_of"]
@@ -33,7 +33,7 @@ class Alignment:
         return " and ".join(parts)
 
 
-def alignment_of(before: RunRecord, after: RunRecord) -> Alignment | None:
+def alignment_of(before: ScriptRecord, after: ScriptRecord) -> Alignment | None:
     """What makes the original's updates equal to the port's; None if they already are, or cannot be."""
     factor = _batch_factor(before, after)
     reduction = _gradient_factor(after)
@@ -42,14 +42,14 @@ def alignment_of(before: RunRecord, after: RunRecord) -> Alignment | None:
     return Alignment(factor or 1, reduction)
 
 
-def _batch_factor(before: RunRecord, after: RunRecord) -> int | None:
+def _batch_factor(before: ScriptRecord, after: ScriptRecord) -> int | None:
     ours, theirs = steps_of(before)[0].samples, steps_of(after)[0].samples
     if not ours or not theirs or theirs % ours:
         return None
     return theirs // ours
 
 
-def _gradient_factor(after: RunRecord) -> float:
+def _gradient_factor(after: ScriptRecord) -> float:
     program = next(after.first.named("program"), None)
     if program is None or program["reduction"] != "sum":
         return 1.0
@@ -57,7 +57,7 @@ def _gradient_factor(after: RunRecord) -> float:
 
 
 def explanations_of(
-    before: RunRecord, after: RunRecord, comparison: Comparison, alignment: Alignment | None
+    before: ScriptRecord, after: ScriptRecord, comparison: Comparison, alignment: Alignment | None
 ) -> list[str]:
     """What the port's options explain, and what else is worth knowing."""
     found = []
@@ -65,7 +65,7 @@ def explanations_of(
         found.append(f"BEFORE ran with {alignment} (--align).")
     factor = _batch_factor(before, after)
     if factor is None and comparison.verdict is Verdict.NOT_COMPARABLE and _sizes_differ(before, after):
-        found.append("The batch of one is not a multiple of the other's: change the batch size of one of the scripts.")
+        found.append("Neither batch size is a multiple of the other: change one of them.")
     elif factor not in (None, 1) and alignment is None and _options_enlarge(after):
         found.append(
             f"AFTER's options make each update {factor} times as large. With --align the original does the same."
@@ -89,18 +89,18 @@ def explanations_of(
         )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):
-            found.append(f"{name} ended by itself after {run.steps} updates.")
+            found.append(f"{name} ended on its own after {run.steps} updates.")
     return found
 
 
-def _options_enlarge(after: RunRecord) -> bool:
+def _options_enlarge(after: ScriptRecord) -> bool:
     """Whether options of a program, or several processes, make updates larger; a script may lose steps instead."""
     program = next(after.first.named("program"), None)
     options = ("gradient_accumulation", "replicas", "instances")
     return after.processes > 1 or (program is not None and any(program[each] > 1 for each in options))
 
 
-def _later_schedule(before: RunRecord, after: RunRecord) -> str | None:
+def _later_schedule(before: ScriptRecord, after: ScriptRecord) -> str | None:
     """A schedule of the original that changes the rate only later, if the port has none."""
     if any(each.summary.get("schedules") for each in after.trained):
         return None
@@ -110,10 +110,10 @@ def _later_schedule(before: RunRecord, after: RunRecord) -> str | None:
     return next((each["kind"] for each in before.first.summary.get("schedules", ()) if each["changed"]), None)
 
 
-def _sizes_differ(before: RunRecord, after: RunRecord) -> bool:
+def _sizes_differ(before: ScriptRecord, after: ScriptRecord) -> bool:
     ours, theirs = steps_of(before)[0].samples, steps_of(after)[0].samples
     return ours is not None and theirs is not None and ours != theirs
 
 
-def _asked(before: RunRecord, after: RunRecord) -> int:
+def _asked(before: ScriptRecord, after: ScriptRecord) -> int:
     return max(before.steps, after.steps)

@@ -30,7 +30,7 @@ def require_matplotlib(path: Path | None = None) -> None:
 
     kinds = FigureCanvasBase.get_supported_filetypes()
     if path is not None and path.suffix and path.suffix[1:].lower() not in kinds:
-        raise ProofError(f"A picture cannot be of the kind {path.suffix!r}; there are {', '.join(sorted(kinds))}.")
+        raise ProofError(f"A picture cannot be saved as {path.suffix!r}. Choose one of: {', '.join(sorted(kinds))}.")
 
 
 def draw(proof: Proof, path: Path) -> None:

@@ -24,7 +24,7 @@ __all__ = ["Proof", "Request", "prove"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What is to be proved, and how."""
+    """The scripts to prove, and how."""
 
     before: tuple[str, ...] | None
     """The command of the original; None audits one script."""

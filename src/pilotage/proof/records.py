@@ -10,7 +10,7 @@ from typing import Any
 
 from pilotage.proof.weights import complete_digests
 
-__all__ = ["ProcessRecord", "RunRecord", "Update", "read_run"]
+__all__ = ["ProcessRecord", "ScriptRecord", "Update", "read_run"]
 
 Fields = Mapping[str, Any]
 
@@ -127,7 +127,7 @@ class ProcessRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRecord:
+class ScriptRecord:
     """All processes of one command that have trained, and those that have not."""
 
     trained: tuple[ProcessRecord, ...]
@@ -151,11 +151,11 @@ class RunRecord:
         return len(self.trained)
 
 
-def read_run(folder: Path) -> RunRecord:
+def read_run(folder: Path) -> ScriptRecord:
     """Read the records of one command."""
     found = [record for path in sorted(folder.glob("*.jsonl")) if (record := _read(path)) is not None]
     trained = sorted((each for each in found if each.updates), key=lambda each: each.rank)
-    return RunRecord(trained=tuple(trained), others=tuple(each for each in found if not each.updates))
+    return ScriptRecord(trained=tuple(trained), others=tuple(each for each in found if not each.updates))
 
 
 def _read(path: Path) -> ProcessRecord | None:

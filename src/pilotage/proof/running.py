@@ -1,4 +1,4 @@
-"""Run a command with every one of its processes watched, and leave none of them behind."""
+"""Run a command, watch all of its processes, and leave none of them behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pilotage.proof.injection
 from pilotage.errors import ProofError
 from pilotage.options import environment
 from pilotage.proof.process_tree import ProcessTree
-from pilotage.proof.records import RunRecord, read_run
+from pilotage.proof.records import ScriptRecord, read_run
 from pilotage.proof.watching.settings import WatchSettings
 
 __all__ = ["WatchedRun", "run_watched", "watched_environment"]
@@ -34,7 +34,7 @@ class WatchedRun:
 
     command: tuple[str, ...]
     settings: WatchSettings
-    record: RunRecord
+    record: ScriptRecord
     status: int
     seconds: float
     failure: str | None = None
@@ -123,7 +123,7 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
         raise ProofError(f"{run.name} failed with {_how(run.status)} after {steps} of {wanted} updates.{said}")
     if not run.record.trained and not run.record.others:
         raise ProofError(
-            f"{run.name} ended, and no process of it was watched: it imported no torch, or its Python ignores "
+            f"{run.name} ended, and none of its processes was watched: it imported no torch, or its Python ignores "
             f"PYTHONPATH (-I, -E or -S). The command was: {shlex.join(run.command)}"
         )
     if not run.record.trained:

@@ -14,7 +14,7 @@ from pilotage.proof.comparison import Comparison, Verdict, relative
 from pilotage.proof.findings.finding import Finding
 from pilotage.proof.findings.results import computed_types
 from pilotage.proof.proof import Proof
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 from pilotage.proof.running import WatchedRun
 
 __all__ = ["lines_of"]
@@ -78,10 +78,10 @@ def _described(run: WatchedRun) -> str:
 def _ending(run: WatchedRun) -> str:
     if run.failure is not None:
         return "failed after the last compared step"
-    return "" if run.is_complete else "not seen to its end"
+    return "" if run.is_complete else "not watched to its end"
 
 
-def _devices(record: RunRecord) -> str:
+def _devices(record: ScriptRecord) -> str:
     kinds = dict.fromkeys(f"{each.device} ({each.fields.get('tier', 'eager')})" for each in record.first.updates)
     return ", ".join(kinds)
 

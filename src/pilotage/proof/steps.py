@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pilotage.proof.records import RunRecord, Update
+from pilotage.proof.records import ScriptRecord, Update
 
 __all__ = ["Step", "losses_of", "steps_of"]
 
@@ -36,7 +36,7 @@ class Step:
     line: str | None
 
 
-def steps_of(run: RunRecord) -> list[Step]:
+def steps_of(run: ScriptRecord) -> list[Step]:
     """The updates that every process has made."""
     # Stages of one replica see the same samples; only the first counts.
     processes = [each for each in run.trained if each.header["stage"] in (None, 0)] or list(run.trained)

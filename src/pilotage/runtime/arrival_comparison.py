@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pilotage.arrival.comparison import quantities, tolerance
 from pilotage.arrival.first_difference import ModuleOutputs, first_difference, labelled, outputs_in_program
 from pilotage.arrival.foreign_random import ForeignRandomNumbers
-from pilotage.arrival.limits import Limits, TooExpensive
+from pilotage.arrival.limits import CheckLimits, TooExpensive
 from pilotage.arrival.module_copy import CopyError, Skeleton
 from pilotage.arrival.obstacles import left_out
 from pilotage.arrival.reference import Outcome, Reference, Start
@@ -178,14 +178,14 @@ class Comparison:
         self.check.compilation.tell(Checked(summary=summary, agrees=None))
         return None
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> CheckLimits:
         own = sum(each.numel() * each.element_size() for each in self.start.parameters.values())
         slots = sum(each.numel() * each.element_size() for each in self.start.slots.values())
-        return Limits(device=self._device, state_bytes=3 * own + slots)
+        return CheckLimits(device=self._device, state_bytes=3 * own + slots)
 
     def _reference(
         self,
-        limits: Limits | None = None,
+        limits: CheckLimits | None = None,
         precision: torch.dtype | None = None,
         around: Callable[[nn.Module], AbstractContextManager[object]] | None = None,
         *,
@@ -272,7 +272,7 @@ class Comparison:
             return
         disagrees = self._anyone(not verdict.agrees)
         if not disagrees:
-            rounding = " Other rounding in eager PyTorch makes differences as large." if verdict.was_repeated else ""
+            rounding = " Eager PyTorch with different rounding differs by as much." if verdict.was_repeated else ""
             left = f" Skipped: {', '.join(skipped)}." if skipped else ""
             self.check.compilation.tell(
                 Checked(summary=f"Agrees with eager PyTorch: {verdict}.{rounding}{left}", agrees=True)
@@ -289,10 +289,10 @@ class Comparison:
     def _explained(self, verdict: Verdict) -> str:
         if verdict.unrepeatable is not None:
             return (
-                f"forward does not repeat itself: from the same inputs, weights and random numbers of torch, eager "
-                f"PyTorch has computed another {verdict.unrepeatable} the second time. A program repeats what its "
-                f"capture has found. Draw random numbers with torch, not with random or numpy, and pass forward what "
-                f"else changes (times, counters). {_CONTINUE}"
+                f"forward is not repeatable: from the same inputs, weights and random numbers of torch, eager PyTorch "
+                f"computed a different {verdict.unrepeatable} the second time. A program repeats what forward did at "
+                f"capture. Draw random numbers with torch, not with random or numpy, and pass everything else that "
+                f"changes (times, counters) to forward. {_CONTINUE}"
             )
         if verdict.agrees:
             return f"Another process found that its program differs from eager PyTorch. {_REMEDY}"

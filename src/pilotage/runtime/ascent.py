@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from pilotage.compiler.cache import Entry, NativeCache
-from pilotage.compiler.job import Job
+from pilotage.compiler.job import CompileJob
 from pilotage.compiler.operator_libraries import OperatorLibraries
 from pilotage.compiler.packed_code import PackedCode, install
 from pilotage.compiler.process import CompilingProcess
@@ -246,8 +246,8 @@ class Ascent:
             self._is_over = True
             self._refuse("The program stays on the graph tier", f"no compiler could be started ({error})")
 
-    def _job(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> Job:
-        return Job(
+    def _job(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> CompileJob:
+        return CompileJob(
             program=self.program,
             fingerprint=self.fingerprint,
             cache=self.cache.root,

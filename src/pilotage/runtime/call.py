@@ -157,7 +157,7 @@ class CallBinder:
             raise BatchDimensionError(
                 f"Invalid batch dimension: In the input {path}, the batch dimension ({size}) must be a multiple of "
                 f"{parts}, the number of micro-batches that one call consumes: device iterations x replicas x gradient "
-                f"accumulation. The shape given is {list(shape)}; scalars have to be repeated once per micro-batch."
+                f"accumulation. The shape given is {list(shape)}; scalars must be repeated once per micro-batch."
             )
         micro = (size // parts, *shape[1:])
         return TensorSpec(micro, contiguous_strides(micro), tensor.dtype)

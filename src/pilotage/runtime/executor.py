@@ -76,9 +76,9 @@ class Executor(ProgramView):
         self.modes = modes_of(module)
         """Which parts of the module were in training mode when it was wrapped."""
         self._presence = presence_of(self.execution, trains=plan is not None)
-        told = (*listeners, self._presence.note)
+        all_listeners = (*listeners, self._presence.note)
         # Not a method: listeners must not keep the executor alive.
-        self._tell, self._tell_of_call = partial(tell_all, told), tuple(filter(hears_calls, told))
+        self._tell, self._tell_of_call = partial(tell_all, all_listeners), tuple(filter(hears_calls, all_listeners))
         self._failures = Failures(self.execution.nonfinite_loss, self.record, self._tell)
         self._parsers = {} if parsers is None else parsers
         micro_batches = self.execution.batching.micro_batches_per_call

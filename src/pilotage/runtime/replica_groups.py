@@ -28,7 +28,7 @@ def replica_groups(
         )
     if shape[0] != groups.count:
         raise OptionError(
-            f"The leading dimension of {parameter} is {shape[0]}. It has to be {groups.count}: one copy for each group "
+            f"The leading dimension of {parameter} is {shape[0]}. It must be {groups.count}: one copy for each group "
             f"of {members} out of {replicas} replicas."
         )
     return groups

@@ -97,7 +97,7 @@ def _cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch
     devices = tuple(_device(name, asked_by) for name in names)
     if not devices or devices[0] != backend.device or {device.type for device in devices} != {backend.device.type}:
         raise OptionError(
-            f"{asked_by} says {', '.join(names) or 'nothing'}. It has to name devices of the {backend.name} backend, "
+            f"{asked_by} says {', '.join(names) or 'nothing'}. It must name devices of the {backend.name} backend, "
             f"{backend.device} first. CUDA_VISIBLE_DEVICES decides which cards have these numbers."
         )
     there = {*backend.devices}

@@ -14,7 +14,7 @@ import pilotage
 import poptorch
 from pilotage.capture import capture as capturing
 from pilotage.capture import steps, update
-from pilotage.capture.loss.returned import ReturnedLoss
+from pilotage.capture.loss.returned import ReturnedLossRule
 from pilotage.capture.loss.search import Loss
 from pilotage.errors import MismatchError
 from pilotage.execution import state, walk
@@ -201,7 +201,7 @@ FAULTS = {
     # Loss and gradients
     "the gradient of the loss is doubled": Fault(steps, "_seed", lambda right: lambda *a: 2 * right(*a)),
     "backward starts at another value": Fault(
-        ReturnedLoss, "root", lambda right: lambda self, value: Loss.of(value[1] + value[0].mean())
+        ReturnedLossRule, "root", lambda right: lambda self, value: Loss.of(value[1] + value[0].mean())
     ),
     "one gradient is lost": Fault(steps.ForwardBackward, "run", without_first),
     "the mean is a sum": Fault(capturing, "_divisor", constantly(1), accumulated),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pilotage.arrival.returned_loss import returned_loss
-from pilotage.capture.loss.returned import ReturnedLoss
+from pilotage.capture.loss.returned import ReturnedLossRule
 from pilotage.errors import LossError
 
 LOSS = torch.ones((), requires_grad=True) * 2
@@ -37,14 +37,14 @@ RETURNED = [
 
 @pytest.mark.parametrize("value", RETURNED, ids=[str(number) for number in range(len(RETURNED))])
 def test_it_is_the_one_that_the_capture_finds(value):
-    with ReturnedLoss({}) as search:
+    with ReturnedLossRule({}) as search:
         pass
     assert torch.equal(returned_loss(value, {}), search.root(value).value)
 
 
 @pytest.mark.parametrize("value", [VECTOR, (LOSS, LOSS * 2), (PLAIN,), None])
 def test_where_the_capture_refuses_there_is_none(value):
-    with ReturnedLoss({}) as search:
+    with ReturnedLossRule({}) as search:
         pass
     assert returned_loss(value, {}) is None
     with pytest.raises(LossError):

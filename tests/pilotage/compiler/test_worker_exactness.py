@@ -10,7 +10,7 @@ from torch import nn
 
 import pilotage
 from pilotage.compiler import worker
-from pilotage.compiler.job import Job
+from pilotage.compiler.job import CompileJob
 from pilotage.compiler.target import precision_settings
 from pilotage.program.program import Action
 from pilotage.storage.fingerprint import Fingerprint
@@ -28,10 +28,10 @@ class Scaled(nn.Module):
         return nn.functional.mse_loss(self.normalisation(self.first(x)), y)
 
 
-def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> Job:
+def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> CompileJob:
     trainer = pilotage.training(model, torch.optim.SGD(model.parameters(), lr=0.1), backend="cpu", tier="graph")
     trainer(*inputs)
-    return Job(
+    return CompileJob(
         program=trainer._executor.session.program,
         fingerprint=Fingerprint({}),
         cache=place,
@@ -45,7 +45,7 @@ def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> Job:
     )
 
 
-def tuned(job: Job, place, monkeypatch):
+def tuned(job: CompileJob, place, monkeypatch):
     """The choice of a memory layout, without compiling."""
     monkeypatch.setattr(worker, "_compiled", lambda *_: None)
     found = []

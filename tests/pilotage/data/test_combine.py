@@ -82,7 +82,7 @@ def test_values_that_cannot_be_concatenated_are_named():
 def test_batches_of_different_structures_are_refused():
     with pytest.raises(InputError, match="the same keys"):
         concatenate([{"a": rows(1)}, {"b": rows(1)}])
-    with pytest.raises(InputError, match=r"equally many members, not \[1, 2\]"):
+    with pytest.raises(InputError, match=r"the same number of members, but have \[1, 2\]"):
         concatenate([[rows(1)], [rows(1), rows(2)]])
 
 
@@ -107,5 +107,5 @@ def test_objects_with_a_parser_become_one_like_the_last():
 
 
 def test_objects_with_different_numbers_of_tensors_are_refused():
-    with pytest.raises(InputError, match=r"equally many tensors, not \[1, 2\]"):
+    with pytest.raises(InputError, match=r"the same number of tensors, but have \[1, 2\]"):
         concatenate([Parsed(torch.ones(1), note=0), Parsed(*torch.ones(2, 1), note=0)], {Parsed: Parser()})

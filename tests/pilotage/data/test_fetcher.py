@@ -192,7 +192,7 @@ def test_what_cannot_be_loaded_is_reported(consumer, settings, iterable, reason)
         fetcher.ready()
         fetcher.send(Advance(0))
         fetcher.receive()
-        reason = "Items have to be alike"
+        reason = "Items must be alike"
     assert reason in failure_of(fetcher)
 
 

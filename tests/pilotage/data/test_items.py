@@ -72,5 +72,5 @@ def test_an_object_with_a_parser_keeps_its_type():
     ids=lambda item: type(item).__name__,
 )
 def test_anything_else_is_refused_by_name(item):
-    with pytest.raises(InputError, match=f"An item has to be .* not {type(item).__name__}"):
+    with pytest.raises(InputError, match=f"An item must be .* not {type(item).__name__}"):
         flatten_item(item, {})

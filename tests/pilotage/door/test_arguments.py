@@ -23,9 +23,9 @@ def optimizer(layer):
 
 
 def test_module_and_optimizer_in_the_wrong_order_are_refused(layer, optimizer):
-    with pytest.raises(OptionError, match=r"first argument has to be a torch\.nn\.Module\. It is of the type SGD"):
+    with pytest.raises(OptionError, match=r"first argument must be a torch\.nn\.Module\. It is of the type SGD"):
         pilotage.training(optimizer, layer)
-    with pytest.raises(OptionError, match=r"second argument has to be an optimizer.*of the type Linear"):
+    with pytest.raises(OptionError, match=r"second argument must be an optimizer.*of the type Linear"):
         pilotage.training(layer, layer)
 
 
@@ -45,7 +45,7 @@ def test_an_optimizer_that_another_library_has_wrapped_is_refused(layer, optimiz
 
     with pytest.raises(OptionError, match=r"AcceleratedOptimizer wraps the optimizer.*accelerator\.prepare\(\)"):
         pilotage.training(layer, AcceleratedOptimizer(optimizer))
-    with pytest.raises(OptionError, match=r"has to be an optimizer.*SimpleNamespace"):
+    with pytest.raises(OptionError, match=r"must be an optimizer.*SimpleNamespace"):
         pilotage.training(layer, SimpleNamespace(param_groups=optimizer.param_groups))
 
 

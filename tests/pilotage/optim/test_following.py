@@ -85,7 +85,7 @@ def patch_the_step(optimizer):
 WAYS = [
     (add_a_post_hook, "the step post-hook add_a_post_hook"),
     (add_a_pre_hook, "the step pre-hook"),
-    (patch_the_step, r"a step\(\)"),
+    (patch_the_step, r"its own step\(\)"),
 ]
 
 

@@ -28,12 +28,12 @@ def test_a_call_consumes_the_product_of_its_loops(iterations, accumulation, feed
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", [0, -1, 1.0, "2", None, True])
 def test_counts_are_whole_numbers_of_at_least_one(name, value):
-    with pytest.raises(OptionError, match=f"{name} is {value!r}. It has to be a whole number of at least 1"):
+    with pytest.raises(OptionError, match=f"{name} is {value!r}. It must be a whole number of at least 1"):
         Batching(**{name: value})
 
 
 def test_replicas_have_to_fill_their_groups():
-    with pytest.raises(OptionError, match=r"replicas_per_input is 3. It has to divide replicas, which is 4"):
+    with pytest.raises(OptionError, match=r"replicas_per_input is 3. It must divide replicas, which is 4"):
         Batching(replicas=4, replicas_per_input=3)
 
 

@@ -20,7 +20,7 @@ def test_unset_options_have_defaults():
 
 @pytest.mark.parametrize("period", [0, -3])
 def test_a_period_is_at_least_one(period):
-    with pytest.raises(OptionError, match=f"output_period is {period}. It has to be at least 1"):
+    with pytest.raises(OptionError, match=f"output_period is {period}. It must be at least 1"):
         Execution(output_period=period)
 
 

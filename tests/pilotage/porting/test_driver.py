@@ -81,7 +81,7 @@ def test_files_that_only_hold_models_lose_their_device_code_with_the_rest():
 
 
 def test_invalid_python_is_refused_with_its_place():
-    with pytest.raises(PortingError, match=r"^script\.py:2:\d+: this is not Python"):
+    with pytest.raises(PortingError, match=r"^script\.py:2:\d+: this is not valid Python"):
         ported("import torch\nfor\n")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.proof.records import ProcessRecord, RunRecord, Update
+from pilotage.proof.records import ProcessRecord, ScriptRecord, Update
 
 
 def update(number: int, **changes: Any) -> Update:
@@ -78,11 +78,11 @@ LOADER = {
 
 
 @pytest.fixture
-def run_of() -> Callable[..., RunRecord]:
+def run_of() -> Callable[..., ScriptRecord]:
     """Make the record of a command from those of its processes."""
 
-    def make(*processes: ProcessRecord) -> RunRecord:
-        return RunRecord(trained=processes, others=())
+    def make(*processes: ProcessRecord) -> ScriptRecord:
+        return ScriptRecord(trained=processes, others=())
 
     return make
 

@@ -140,7 +140,7 @@ def test_a_command_that_does_not_exist_is_one_line(tmp_path):
 
 def test_a_command_without_torch_is_not_watched(tmp_path):
     settings = WatchSettings(folder=str(tmp_path / "record"))
-    with pytest.raises(ProofError, match="no process of it was watched"):
+    with pytest.raises(ProofError, match="none of its processes was watched"):
         run_watched("AFTER", [sys.executable, "-c", "pass"], settings, timeout=60)
 
 

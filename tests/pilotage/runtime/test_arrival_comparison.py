@@ -114,4 +114,4 @@ def test_rounding_that_grows_is_not_an_error(monkeypatch, checks):
     torch.manual_seed(0)
     model(torch.rand(1_000_003))
     assert [event.agrees for event in checks.events] == [True]
-    assert "Other rounding" in checks.events[0].summary
+    assert "different rounding" in checks.events[0].summary

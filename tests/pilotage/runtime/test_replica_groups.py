@@ -67,7 +67,7 @@ def test_each_group_trains_its_own_copy(grouping, copy_of_replica, accumulation)
 
 
 def test_the_leading_dimension_has_to_hold_one_copy_for_each_group():
-    with pytest.raises(OptionError, match=r"leading dimension of scale is 3. It has to be 2"):
+    with pytest.raises(OptionError, match=r"leading dimension of scale is 3. It must be 2"):
         executor_of(Scaled(copies=3), 4).group_replicas("scale", 2, ReplicaGrouping.CONSECUTIVE)
 
 

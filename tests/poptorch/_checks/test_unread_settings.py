@@ -140,7 +140,7 @@ def test_checking_at_every_call_is_cheap(regression):
     assert min(timeit.repeat(lambda: unread.check(0), number=1000, repeat=20)) / 1000 < 1e-5
 
 
-@pytest.mark.parametrize("way", ["pre-hook", "post-hook", "step() of its own"])
+@pytest.mark.parametrize("way", ["pre-hook", "post-hook", "its own step()"])
 def test_code_around_the_steps_of_an_optimizer_is_reported_once(regression, warnings_of_poptorch, train_with, way):
     optimizer = sgd(regression)
     train = train_with(regression, optimizer)

@@ -150,7 +150,7 @@ def test_the_reduction_strategy_becomes_the_pooling(strategy):
 
 def test_counts_that_no_longer_fit_are_refused():
     options = Options().replicationFactor(4).inputReplicaGrouping(2, CommGroupType.Consecutive).replicationFactor(3)
-    with pytest.raises(OptionError, match="has to divide replicas"):
+    with pytest.raises(OptionError, match="must divide replicas"):
         execution_of(options, training=True)
 
 

@@ -67,12 +67,12 @@ def test_compiled_programs_are_stored_at_the_given_path():
 def test_a_wrong_value_is_refused_when_the_model_is_wrapped(name, value, allowed):
     options = poptorch.Options()
     options._Popart.set(name, value)
-    with pytest.raises(OptionError, match=f"The PopART option {name} is .*It has to be {allowed}"):
+    with pytest.raises(OptionError, match=f"The PopART option {name} is .*It must be {allowed}"):
         poptorch.inferenceModel(nn.Linear(1, 1), options)
 
 
 def test_a_cache_path_has_to_be_a_path():
-    with pytest.raises(OptionError, match=r"cachePath is 3\. It has to be a path"):
+    with pytest.raises(OptionError, match=r"cachePath is 3\. It must be a path"):
         PopartSettings.read({"enableEngineCaching": True, "cachePath": 3})
 
 

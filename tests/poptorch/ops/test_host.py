@@ -175,7 +175,7 @@ def test_a_module_created_in_forward_is_refused(compiled):
 
 
 def test_results_must_have_the_same_shapes_and_types_each_time(compiled):
-    with pytest.raises(Error, match="has to return the same shapes and types each time"):
+    with pytest.raises(Error, match="must return the same shapes and types each time"):
         compiled(Model(lambda x: x[: int(x.sum() > 0) + 1]))(X)
 
 

@@ -91,7 +91,7 @@ def test_json_cannot_call_a_value():
 
 @pytest.mark.parametrize("text", ["[]", "3", '"deviceIterations"'])
 def test_json_has_to_be_an_object(text):
-    with pytest.raises(ValueError, match="have to be an object"):
+    with pytest.raises(ValueError, match="must be an object"):
         Options().from_json(text)
 
 

@@ -66,7 +66,7 @@ def test_parallel_phases_take_turns_on_even_and_odd_ipus():
 
 def test_a_parallel_phase_on_an_ipu_of_the_wrong_parity_is_refused():
     placer = ParallelPhasedExecution("a", Phase("b").ipus(2)).placer()
-    with pytest.raises(Error, match="even phases have to be on even IPUs"):
+    with pytest.raises(Error, match="even phases must be on even IPUs"):
         placer.place("b", None)
     with pytest.raises(Error, match="phase 0 is on IPU 1"):
         placer.place("a", 1)

@@ -117,9 +117,9 @@ class _DataBuffers:
 
 def _check(dataset: Iterable[Any], sharing_strategy: SharingStrategy, rebatched_size: int | None) -> None:
     if not isinstance(sharing_strategy, SharingStrategy):
-        raise AssertionError(f"sharing_strategy has to be a poptorch.SharingStrategy, not {sharing_strategy!r}.")
+        raise AssertionError(f"sharing_strategy must be a poptorch.SharingStrategy, not {sharing_strategy!r}.")
     if rebatched_size is not None and rebatched_size <= 1:
-        raise AssertionError(f"rebatched_size is {rebatched_size}. It has to be greater than 1, or None.")
+        raise AssertionError(f"rebatched_size is {rebatched_size}. It must be greater than 1, or None.")
     if not isinstance(dataset, Loader):
         return
     if getattr(dataset, "_accessor", None) is not None:

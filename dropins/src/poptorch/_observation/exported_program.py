@@ -44,5 +44,5 @@ def _shortened(text: str) -> str:
     try:
         longest = int(limit)
     except ValueError:
-        raise ValueError(f"POPTORCH_MAX_GRAPH_LEN is {limit!r}. It has to be a whole number.") from None
+        raise ValueError(f"POPTORCH_MAX_GRAPH_LEN is {limit!r}. It must be a whole number.") from None
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text) - longest} more characters)"

@@ -103,7 +103,7 @@ class IpuModel:
         logger.info("The report of the program is in %s", page)
 
 
-_ADVICE = "`pilotage predict SCRIPT` prices more changes; enableProfiling() writes this as a page, report.html."
+_ADVICE = "`pilotage predict SCRIPT` predicts more changes; enableProfiling() writes this as a page, report.html."
 _HOW_TO_GO_ON = (
     "To run it here all the same, call options.enableProfiling(), or set "
     """POPLAR_ENGINE_OPTIONS='{"debug.allowOutOfMemory":"true"}'."""

@@ -199,4 +199,4 @@ def _switched_on(variable: str) -> bool:
     try:
         return bool(text) and int(text or 0) != 0
     except ValueError:
-        raise OptionError(f"The environment variable {variable} is {text!r}. It has to be a whole number.") from None
+        raise OptionError(f"The environment variable {variable} is {text!r}. It must be a whole number.") from None

@@ -176,4 +176,4 @@ def _path(options: Mapping[str, Any], name: str) -> Path:
 
 
 def _refused(name: str, value: object, allowed: str) -> OptionError:
-    return OptionError(f"The PopART option {name} is {value!r}. It has to be {allowed}.")
+    return OptionError(f"The PopART option {name} is {value!r}. It must be {allowed}.")

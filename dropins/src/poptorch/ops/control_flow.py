@@ -67,7 +67,7 @@ def _copies(tensors: Sequence[Tensor]) -> list[Tensor]:
 def _as_list(operation: str, results: Any) -> list[Tensor]:
     listed = [results] if isinstance(results, Tensor) else list(results) if isinstance(results, tuple | list) else None
     if listed is None or not all(isinstance(result, Tensor) for result in listed):
-        raise createPoptorchError(f"The body of poptorch.{operation} has to return tensors, not {results!r}.")
+        raise createPoptorchError(f"The body of poptorch.{operation} must return tensors, not {results!r}.")
     return listed
 
 
@@ -75,7 +75,7 @@ def _require_alike(first: str, these: Sequence[Tensor], second: str, those: Sequ
     if _described(these) != _described(those):
         raise createPoptorchError(
             f"poptorch.{first} {_described(these)}, but {second} {_described(those)}. Number, shapes and types of the "
-            "tensors have to be the same."
+            "tensors must be the same."
         )
 
 

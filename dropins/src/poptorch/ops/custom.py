@@ -95,7 +95,7 @@ def _require_allowed(key: str, value: Any) -> None:
     kind = type(values[0])
     if kind not in (float, int, str) or any(type(each) is not kind for each in values):
         raise ValueError(
-            f"The attribute {key} of a custom op is {value!r}. It has to be a float, an int or a string, or a list or "
+            f"The attribute {key} of a custom op is {value!r}. It must be a float, an int or a string, or a list or "
             "tuple of one kind of them."
         )
     for each in values:

@@ -96,7 +96,7 @@ class _HostFunction:
         if found != self.specifications:
             raise Error(
                 f"The host function {self.key.partition('/')[0]!r} returned {found}, but {self.specifications} when "
-                "the model was compiled. It has to return the same shapes and types each time."
+                "the model was compiled. It must return the same shapes and types each time."
             )
         return [result.detach().contiguous().to(self.device, copy=True) for result in results]
 

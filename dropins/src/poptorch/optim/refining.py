@@ -30,9 +30,9 @@ def check_settings(optimizer: torch.optim.Optimizer) -> None:
             f"Accumulation types must be either torch.float32 or torch.float16; {name} is {given}.",
         )
     if any(group.get("amsgrad") for group in optimizer.param_groups):
-        raise ValueError("amsgrad has to be False: PopTorch has no AMSGrad variant of Adam and AdamW.")
+        raise ValueError("amsgrad must be False: PopTorch has no AMSGrad variant of Adam and AdamW.")
     centered = {group.get("centered") for group in optimizer.param_groups}
-    require(len(centered) == 1, "centered has to be the same for all parameter groups.")
+    require(len(centered) == 1, "centered must be the same for all parameter groups.")
 
 
 def refinements_of(optimizer: torch.optim.Optimizer, *, automatic_loss_scaling: bool = False) -> Refinements:

@@ -58,4 +58,4 @@ class BatchingOptions(OptionsDict):
 
 
 def _check_count(name: str, count: int) -> None:
-    require(isinstance(count, int) and count > 0, f"{name} has to be a whole number of at least 1, not {count!r}.")
+    require(isinstance(count, int) and count > 0, f"{name} must be a whole number of at least 1, not {count!r}.")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from poptorch._options_impl import Freezable
+from poptorch._options_impl import Freezable, similar_option
 from poptorch.options.written_values import RefusedValueError, arguments_of, value_of_text
 
 __all__ = ["ConfigFileError", "OptionCall", "calls_of_file", "calls_of_json"]
@@ -51,7 +51,7 @@ class OptionCall:
             if not isinstance(target, Freezable):
                 raise AttributeError(f"Invalid attribute {link.name}.")
             if link.name.startswith("_") and link.name != "_Popart":
-                raise AttributeError(f"Invalid attribute {link.name}.{target._similar(link.name)}")
+                raise AttributeError(f"Invalid attribute {link.name}.{similar_option(target, link.name)}")
             target = getattr(target, link.name)
             if link.arguments is not None:
                 if not callable(target):
@@ -64,7 +64,7 @@ def calls_of_json(text: str) -> Iterator[OptionCall]:
     """The calls of a JSON object, in order; a name that occurs twice is called twice."""
     pairs = json.loads(text, object_pairs_hook=_Pairs)
     if not isinstance(pairs, _Pairs):
-        raise ValueError(f"Options in JSON have to be an object of names and arguments, not {text!r}.")
+        raise ValueError(f"Options in JSON must be an object of names and arguments, not {text!r}.")
     for path, value in pairs:
         *groups, method = path.split(".")
         arguments = (
@@ -111,7 +111,7 @@ def _links(module: ast.Module) -> list[Link]:
     match module.body:
         case [ast.Expr(value=ast.Call() as call)]:
             return _chain(call)
-    raise RefusedValueError("A line has to be one option call, such as deviceIterations(4).")
+    raise RefusedValueError("A line must be one option call, such as deviceIterations(4).")
 
 
 def _chain(node: ast.expr) -> list[Link]:

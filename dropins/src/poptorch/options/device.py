@@ -96,7 +96,7 @@ class DeviceOptions(OptionsDict):
 
 def _check_backend_name(backend: str) -> None:
     if not isinstance(backend, str) or not backend:
-        raise OptionError(f"The backend is {backend!r}. It has to be a name, such as 'cpu' or 'cuda'.")
+        raise OptionError(f"The backend is {backend!r}. It must be a name, such as 'cpu' or 'cuda'.")
 
 
 def _name_in(choices: type[Enum], chosen: object, kind: str) -> str:

@@ -54,4 +54,4 @@ def _whole_number(variable: str, default: int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"The environment variable {variable} is {text!r}. It has to be a whole number.") from None
+        raise ValueError(f"The environment variable {variable} is {text!r}. It must be a whole number.") from None

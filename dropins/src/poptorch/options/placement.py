@@ -78,7 +78,7 @@ class PhasePlacer:
         if not self._is_serial and ipu % 2 != stage._phase_id % 2:
             raise Error(
                 f"Block {block_id!r} of phase {stage._phase_id} is on IPU {ipu}. In poptorch.ParallelPhasedExecution "
-                "even phases have to be on even IPUs and odd phases on odd ones."
+                "even phases must be on even IPUs and odd phases on odd ones."
             )
         return Placement(stage=stage._stage_id, phase=stage._phase_id, ipu=ipu)
 

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, Self
 
 from poptorch._errors import require
 from poptorch._options.popart import PopartSettings
-from poptorch._options_impl import Freezable, canonical, merged
+from poptorch._options_impl import Freezable, canonical, merged, similar_option
 
 
 class _PopartOptions(Freezable):
@@ -57,7 +57,7 @@ class _PopartOptions(Freezable):
 
     def __getattr__(self, name: str) -> NoReturn:
         """Raise, with the name that was probably meant."""
-        raise AttributeError(f"Invalid attribute {name}.{self._similar(name)}")
+        raise AttributeError(f"Invalid attribute {name}.{similar_option(self, name)}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({canonical(self.options)})"

@@ -25,7 +25,7 @@ class _TrainingOptions(OptionsDict):
         """Micro-batches whose gradients are pooled, per replica, before one update."""
         require(
             isinstance(gradient_accumulation, int) and gradient_accumulation > 0,
-            f"gradientAccumulation has to be a whole number of at least 1, not {gradient_accumulation!r}.",
+            f"gradientAccumulation must be a whole number of at least 1, not {gradient_accumulation!r}.",
         )
         return self.set(gradient_accumulation=gradient_accumulation)
 

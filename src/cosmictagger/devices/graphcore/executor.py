@@ -196,7 +196,7 @@ class PopTorchExecutor:
 
 def poptorch_executor(config: Configuration, processes: Processes | None = None) -> PopTorchExecutor:
     """The configured network, wrapped with PopTorch's options for the configuration."""
-    setup, run = network_setup(config, processes), config.run
+    setup, run = network_setup(config, processes, rounds_at_random=True), config.run
     stages = begin_stages(setup.network, run.stages)
     accumulation = setup.settings.gradient_accumulation
     return PopTorchExecutor(

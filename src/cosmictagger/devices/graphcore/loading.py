@@ -91,7 +91,7 @@ def poptorch_loader(
     """The batches of a source, each with everything that one call of the model consumes."""
     pixels = pixels_to_send(config, source) if training else None
     accumulation = config.mode.optimizer.gradient_accumulation if training and isinstance(config.mode, Train) else 1
-    numbers = number_types(config.run.precision, config.run.compute_mode, trains=training)
+    numbers = number_types(config.run.precision, trains=training, rounds_at_random=True)
     options = options_for(config.run, numbers, [], accumulation=accumulation, training=training)
     return PopTorchLoader(event_loader(config, source, order, processes, pixels=pixels), options, accumulation)
 

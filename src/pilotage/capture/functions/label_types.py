@@ -27,5 +27,5 @@ def note_labels(error: Exception, function: Any, args: tuple[Any, ...], kwargs: 
     shapes = f" Probabilities of classes need the shape {tuple(scores.shape)}." if labels.is_floating_point() else ""
     error.add_note(
         f"[pilotage] The labels of {function.__name__} are {labels.dtype} of shape {tuple(labels.shape)}. Class "
-        f"indices have to be torch.int64: pass labels.long().{shapes}"
+        f"indices must be torch.int64: pass labels.long().{shapes}"
     )

@@ -50,7 +50,7 @@ LOSS_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
 _SCALINGS = frozenset({"mul", "mul_", "__mul__", "__rmul__", "__imul__", "div", "div_", "__truediv__", "__itruediv__"})
 
 
-class CalledLoss(Marks):
+class CalledLossRule(Marks):
     """Finds the one called loss that feeds no other loss."""
 
     def __init__(self, parsers: Parsers) -> None:
@@ -82,7 +82,7 @@ class CalledLoss(Marks):
         """The one loss that feeds no other."""
         if not self.found:
             raise LossError(
-                "Couldn't find a loss in graph. The forward of a model that is trained has to call a loss: one of "
+                "Couldn't find a loss in graph. The forward of a model that is trained must call a loss: one of "
                 "torch.nn's, or your own wrapped in identity_loss(loss, reduction=...)."
             )
         if not any(loss.edge is not None for loss in self.found):
@@ -106,7 +106,7 @@ class CalledLoss(Marks):
 class _LossCalls(TorchFunctionMode):
     """Records calls of loss functions, and all operations after the first."""
 
-    def __init__(self, search: CalledLoss) -> None:
+    def __init__(self, search: CalledLossRule) -> None:
         super().__init__()
         self._search = search
 

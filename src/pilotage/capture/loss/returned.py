@@ -30,7 +30,7 @@ _SHOWN = 8
 """How many outputs an error lists."""
 
 
-class ReturnedLoss(Marks):
+class ReturnedLossRule(Marks):
     """Finds the loss among the outputs of forward."""
 
     def __init__(self, parsers: Parsers) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from pilotage.capture.loss.called import CalledLoss
+from pilotage.capture.loss.called import CalledLossRule
 from pilotage.capture.loss.dropped_work import DroppedWork
-from pilotage.capture.loss.returned import ReturnedLoss
+from pilotage.capture.loss.returned import ReturnedLossRule
 from pilotage.capture.loss.search import Loss
 from pilotage.options.choices import LossRule
 from pilotage.program.structure import Parsers
@@ -48,6 +48,6 @@ def search_by(rule: LossRule, parsers: Parsers) -> LossSearch:
     """A search by this rule."""
     match rule:
         case LossRule.RETURNED:
-            return ReturnedLoss(parsers)
+            return ReturnedLossRule(parsers)
         case LossRule.CALLED:
-            return CalledLoss(parsers)
+            return CalledLossRule(parsers)

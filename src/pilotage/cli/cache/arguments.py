@@ -14,7 +14,7 @@ _EXAMPLES = """\
 examples:
   pilotage cache                            list all entries and their directories
   pilotage cache check                      read every file and compare it with its digest
-  pilotage cache clear                      remove damaged and foreign entries, leftovers, and what exceeds the limits
+  pilotage cache clear                      remove damaged and foreign entries, leftovers, and entries beyond the limits
   pilotage cache clear --older-than 30d     also remove entries not used for 30 days
   pilotage cache clear 3fa9 --dry-run       show what removing one entry would free
 
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
     _add_action(actions.add_parser("list", help="list the entries (the default)"), "list")
     _add_action(actions.add_parser("check", help="read every file; exit status 1 if anything is wrong"), "check")
-    clear = actions.add_parser("clear", help="remove useless entries, or chosen ones")
+    clear = actions.add_parser("clear", help="remove unusable entries, or the ones that you choose")
     _add_action(clear, "clear")
     clear.add_argument(
         "names", nargs="*", metavar="NAME", help="remove only these entries; the first letters are enough"
@@ -56,7 +56,7 @@ def _add_common(parser: ArgumentParser, *, directory: str | None, json: str | bo
         type=Path,
         default=directory,
         metavar="DIR",
-        help="another cache, such as that of POPTORCH_CACHE_DIR or cache_directory=",
+        help="another cache directory, such as the one in POPTORCH_CACHE_DIR or cache_directory=",
     )
     parser.add_argument("-j", "--json", action="store_true", default=json, help="print JSON")
 

@@ -45,7 +45,7 @@ def examine_habana() -> Finding:
     vendors = next((each for each in HABANA if any(metadata.distributions(name=each))), None)
     if vendors is None or finding.facts["maker"] != "pilotage":
         return finding
-    remedy = f"It cannot be imported beside Intel's {vendors}. Uninstall {DROP_INS}, then reinstall Intel's package."
+    remedy = f"It cannot be imported alongside Intel's {vendors}. Uninstall {DROP_INS}, then reinstall Intel's package."
     return replace(finding, verdict=Verdict.WARNING, remedy=remedy)
 
 

@@ -39,6 +39,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--entry", type=Path, metavar="SCRIPT", help="with --prove: the script to run, if there are several"
     )
     parser.add_argument("--steps", type=int, default=50, metavar="N", help="with --prove: updates to compare (50)")
-    parser.add_argument("--explain", metavar="RULE", help="say what a rule does and why, with an example")
+    parser.add_argument("--explain", metavar="RULE", help="explain what a rule does and why, with an example")
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)

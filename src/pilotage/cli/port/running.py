@@ -58,7 +58,7 @@ def _check(arguments: Namespace) -> None:
     if not arguments.paths:
         raise PortingError("Give scripts or folders to port. `pilotage port --help` says more.")
     if arguments.to is None:
-        raise PortingError("Say what to port to: --to poptorch, popdist, hpu or pilotage.")
+        raise PortingError("Choose a target: --to poptorch, popdist, hpu or pilotage.")
     if arguments.in_place and arguments.output is not None:
         raise PortingError("Give either --in-place or -o, not both.")
     if arguments.steps < 1:

@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAMES",
         help="device models, separated by commas: names, or paths that end with .toml (bow,h200)",
     )
-    parser.add_argument("--devices", action="store_true", help="list the device models and end")
+    parser.add_argument("--devices", action="store_true", help="list the device models and exit")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report to a file")
     parser.add_argument(
         "--split",
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=_seconds,
         default=20.0,
         metavar="S",
-        help="processor time for pricing changes; 0 prices none (20)",
+        help="processor seconds for predicting what changes would bring; 0 skips this (20)",
     )
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)

@@ -63,5 +63,5 @@ def _notes(found: Found) -> list[str]:
     if found.values_read:
         notes.append(f"The script asked for {found.values_read} values of tensors without values, and got 1 each time.")
     if getattr(found.what, "eager", False):
-        notes.append("The script is plain PyTorch: its operations count as it runs them, each started by Python.")
+        notes.append("The script is plain PyTorch: its operations are predicted one by one, each started from Python.")
     return notes

@@ -18,10 +18,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--warmup", type=_count, default=5, metavar="N", help="updates before measuring (5)")
     parser.add_argument("--steps", type=_positive, default=20, metavar="N", help="updates to time as a whole (20)")
     parser.add_argument("--looks", type=_positive, default=3, metavar="N", help="updates to time by operation (3)")
-    parser.add_argument("--no-predict", action="store_true", help="measure only, without the prediction beside it")
+    parser.add_argument("--no-predict", action="store_true", help="only measure: leave out the prediction")
     parser.add_argument("-o", "--output", type=Path, metavar="OUT.html", help="write the report as a page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report for `pilotage report`")
-    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace that Perfetto and Chrome open")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a trace for Perfetto and Chrome")
     parser.add_argument(
         "--tensorboard", type=Path, metavar="DIR", help="trace one more update by torch's profiler, for TensorBoard"
     )

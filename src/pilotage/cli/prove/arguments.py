@@ -20,9 +20,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "scripts", nargs="*", metavar="SCRIPT", help="the original and its port, or one script to audit"
     )
     parser.add_argument(
-        "--before-command", metavar="COMMAND", help="a whole command for the original, launcher included"
+        "--before-command", metavar="COMMAND", help="the full command for the original, with its launcher"
     )
-    parser.add_argument("--after-command", metavar="COMMAND", help="a whole command for the port")
+    parser.add_argument("--after-command", metavar="COMMAND", help="the full command for the port")
     parser.add_argument("--steps", type=_positive, default=50, metavar="N", help="updates to compare (50)")
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="the seed of all random numbers (0)")
     parser.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for each script (600)")
@@ -31,9 +31,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.add_argument(
-        "--picture", metavar="FILE", help="where to draw both curves (proof.png, or beside --json); off draws none"
+        "--picture",
+        metavar="FILE",
+        help="where to save a picture of both loss curves (proof.png, or next to the file of --json); off saves none",
     )
-    parser.add_argument("--repeat", type=Path, metavar="FILE", help="prove again what a file of --json proves")
+    parser.add_argument("--repeat", type=Path, metavar="FILE", help="repeat the proof in FILE, which --json wrote")
     parser.set_defaults(script_arguments=[])
     keep_what_follows_dashes(parser)
 

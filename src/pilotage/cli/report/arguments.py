@@ -14,6 +14,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         "files", nargs="+", type=Path, metavar="FILE", help="what --json of predict or profile wrote; two are compared"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="OUT.html", help="where to write the page (beside the first file)"
+        "-o", "--output", type=Path, metavar="OUT.html", help="where to write the page (next to the first file)"
     )
     parser.add_argument("--no-open", action="store_true", help="write the page without opening it in a browser")

@@ -68,7 +68,7 @@ def _add_hosts(parser: ArgumentParser) -> None:
     one = hosts.add_mutually_exclusive_group()
     one.add_argument("-H", "--host", metavar="LIST", help="host0,host1 or host[0-2,4]; instances are divided evenly")
     one.add_argument("--host-file", "--hostfile", metavar="FILE", help="a file with one host in each line")
-    hosts.add_argument("--host-subnet", metavar="CIDR", help="the network in which hosts talk, such as 10.1.0.0/16")
+    hosts.add_argument("--host-subnet", metavar="CIDR", help="the network between the hosts, such as 10.1.0.0/16")
     hosts.add_argument(
         "--remote-shell",
         choices=[each.value for each in RemoteShell],
@@ -98,7 +98,7 @@ def _add_output(parser: ArgumentParser) -> None:
 def _add_environment(parser: ArgumentParser) -> None:
     environment = parser.add_argument_group("environment and configuration")
     environment.add_argument(
-        "--executable-cache-path", metavar="DIR", help="where all instances keep compiled programs"
+        "--executable-cache-path", metavar="DIR", help="the directory in which all instances keep compiled programs"
     )
     environment.add_argument(
         "--mpi-global-args", metavar="ARGS", help="arguments for mpirun, with --remote-shell mpirun"

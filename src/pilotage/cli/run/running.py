@@ -115,7 +115,7 @@ def _environment(options: Namespace) -> dict[str, str]:
         if not 1 <= options.exchange_timeout <= MAX_EXCHANGE_SECONDS:
             raise OptionError(
                 f"--exchange-timeout is {options.exchange_timeout}. "
-                f"It has to be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
+                f"It must be at least 1 second and at most {MAX_EXCHANGE_SECONDS}."
             )
         found[EXCHANGE_TIMEOUT.name] = str(options.exchange_timeout)
     if options.offline_mode:

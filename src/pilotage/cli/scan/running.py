@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         choices=_TARGETS,
         metavar="TARGET",
-        help=f"a target ({', '.join(_TARGETS)}); all if none",
+        help=f"a target ({', '.join(_TARGETS)}); the default is all of them",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
 
@@ -55,7 +55,8 @@ def lines_of(scan: Scan) -> Iterator[str]:
     """The scan as lines."""
     training = sum(each.trains for each in scan.files)
     lines = sum(each.lines for each in scan.files)
-    yield f"{len(scan.files):,} files, {lines:,} lines; {training:,} of the files train."
+    files = f"{len(scan.files):,} file{'' if len(scan.files) == 1 else 's'}"
+    yield f"{files}, {lines:,} lines. Files that train: {training:,}."
     yield from scan.unreadable
     yield from _table(scan)
     yield from _estimates(scan)
@@ -64,7 +65,7 @@ def lines_of(scan: Scan) -> Iterator[str]:
         by_path = {each.path: each for each in scan.files}
         for path in scan.begin_with[:_SHOWN]:
             left = sum(each.path == str(path) for estimate in scan.estimates for each in estimate.left)
-            yield f"  {path}: {by_path[path].total} places, {left or 'nothing'} left by hand"
+            yield f"  {path}: {by_path[path].total} places, {left or 'nothing'} left to do by hand"
     yield from _left(scan)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from pilotage.compiler.job import Job
+from pilotage.compiler.job import CompileJob
 from pilotage.execution.cuda_graph import can_be_recorded
 from pilotage.execution.state import DeviceState
 from pilotage.program.graphs.straight_line import straight_line
@@ -20,7 +20,7 @@ Calls = Mapping[Action, Callable[..., list[Tensor]]]
 class Trial:
     """A program with random weights, run like one host call."""
 
-    def __init__(self, job: Job, program: Program, calls: Calls | None = None) -> None:
+    def __init__(self, job: CompileJob, program: Program, calls: Calls | None = None) -> None:
         self.program = program
         self._job = job
         self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}

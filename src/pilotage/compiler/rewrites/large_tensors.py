@@ -4,7 +4,7 @@ Inductor compiles an operation on a list of tensors into one kernel. That saves 
 one keeps a card busy by itself. Its own kernel gets its own block sizes, and may be fused with what computes the
 gradient.
 
-A parameter with a single number is taken out as well. Inductor would compute a scalar that all parameters share, such as
+A parameter with a single number is taken out too. Inductor would compute a scalar that all parameters share, such as
 the learning rate, together with the update of that parameter, in the kernel whose other blocks read the scalar.
 """
 

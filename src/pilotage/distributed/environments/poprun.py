@@ -30,7 +30,7 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
     first = number(environment, FIRST_REPLICA, 0)
     if local < 1 or total % local or first % local:
         raise OptionError(
-            f"{LOCAL_REPLICAS} is {local}. It has to divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, "
+            f"{LOCAL_REPLICAS} is {local}. It must divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, "
             f"which is {first}: all instances have equally many replicas."
         )
     address, port = master_address(environment)

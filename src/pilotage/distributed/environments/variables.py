@@ -18,7 +18,7 @@ def number(environment: Mapping[str, str], name: str, default: int | None = None
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"The environment variable {name} is {text!r}. It has to be a whole number.") from None
+        raise OptionError(f"The environment variable {name} is {text!r}. It must be a whole number.") from None
 
 
 def master_address(environment: Mapping[str, str]) -> tuple[str | None, int | None]:

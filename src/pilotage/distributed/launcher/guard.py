@@ -34,7 +34,7 @@ def main() -> int:
     line = first_line()
     if not line:
         print(
-            "Standard input ended before the first line. The remote shell has to forward standard input.",
+            "Standard input ended before the first line. The remote shell must forward standard input.",
             file=sys.stderr,
         )
         return NOT_FOUND

@@ -68,7 +68,7 @@ class Job:
             raise OptionError("No program to start. Write it after the options: poprun [options] python3 x.py")
         for name in ("instances", "replicas", "stages_per_replica", "link_domains"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise OptionError(f"The number of {_LABELS[name]} is {getattr(self, name)}. It has to be at least 1.")
+                raise OptionError(f"The number of {_LABELS[name]} is {getattr(self, name)}. It must be at least 1.")
         if self.instances * self.stages_per_replica > MAX_PROCESSES:
             raise OptionError(
                 f"{self.instances} instances with {self.stages_per_replica} IPUs per replica are "
@@ -95,10 +95,10 @@ class Job:
         if self.only_output_from is not None and not 0 <= self.only_output_from < self.instances:
             raise OptionError(
                 f"--only-output-from-instance is {self.only_output_from}. "
-                f"It has to lie between 0 and {self.instances - 1}."
+                f"It must be between 0 and {self.instances - 1}."
             )
         if self.max_restarts < 0:
-            raise OptionError(f"--max-restarts is {self.max_restarts}. It has to be at least 0.")
+            raise OptionError(f"--max-restarts is {self.max_restarts}. It must be at least 0.")
 
     @property
     def devices(self) -> int:

@@ -18,7 +18,7 @@ from pilotage.optim.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StateEntry:
     """One entry of an optimizer's state, as a slot."""
 
     shape: tuple[int, ...] | None
@@ -57,7 +57,7 @@ class OwnStepRule:
         """The entries of a parameter's state."""
         return tuple(_read(self.description)["slots"])
 
-    def entry(self, slot: str, parameter: Tensor) -> Entry:
+    def entry(self, slot: str, parameter: Tensor) -> StateEntry:
         """The form of a slot of a parameter."""
         key = shape_key(parameter)
         try:
@@ -66,7 +66,7 @@ class OwnStepRule:
             raise OptionError(f"{self.kind} has no state {slot!r} for a parameter of the form {key}.") from None
         kind = getattr(torch, dtype)
         assert isinstance(kind, torch.dtype)
-        return Entry(None if shape is None else tuple(shape), kind, float(fill), number)
+        return StateEntry(None if shape is None else tuple(shape), kind, float(fill), number)
 
     def initial(self, slot: str, parameter: Tensor) -> Tensor:
         """The value of a slot before the first update."""

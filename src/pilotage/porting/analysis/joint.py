@@ -91,7 +91,7 @@ def joint_of(project: Project, step: TrainingStep) -> Joint:
 class _Planning:
     """Decides how each variable of a step is passed to the joined module.
 
-    Large because every kind of variable has a question of its own, and all of them look at the same step.
+    Large because every kind of variable is analysed differently, and all of them in the same step.
     """
 
     def __init__(self, project: Project, step: TrainingStep) -> None:

@@ -18,7 +18,7 @@ __all__ = ["TrainingStep", "changes_in"]
 class TrainingStep:
     """From zero_grad to step, with the statements in between.
 
-    Large because each part of a step becomes something else.
+    Large because each part of a step is ported in its own way.
     """
 
     source: Source

@@ -33,7 +33,7 @@ class Source:
             self.tree = ast.parse(text)
         except SyntaxError as error:
             place = f"{path}:{error.lineno or 1}:{error.offset or 1}"
-            raise PortingError(f"{place}: this is not Python: {error.msg}.") from None
+            raise PortingError(f"{place}: this is not valid Python: {error.msg}.") from None
         except (ValueError, RecursionError, MemoryError) as error:
             raise PortingError(f"{path}: this cannot be read as Python: {error}.") from None
         self._lines = lines_in(text)

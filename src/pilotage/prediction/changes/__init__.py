@@ -1,1 +1,1 @@
-"""What to change about a program, each change priced by predicting the changed program."""
+"""What to change about a program: each suggestion comes with a prediction of the changed program."""

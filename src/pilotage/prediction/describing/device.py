@@ -80,9 +80,9 @@ def _assumptions(prediction: Prediction) -> tuple[str, ...]:
             f"{model.tiles.operation_code_bytes // 1000} kB for each different operation, on all tiles together."
         )
     if prediction.stages.count > 1:
-        found.append("Stages work in the order one forward, one backward, each on a device of its own.")
+        found.append("Stages work in the order one forward, one backward, each on its own device.")
     if prediction.replicas > 1:
-        found.append("Each replica has a device of its own.")
+        found.append("Each replica has its own device.")
     if prediction.traced.loading.sample_seconds:
         seconds = prediction.traced.loading.sample_seconds
         found.append(f"The host needs {seconds * 1e6:.0f} µs to load a sample, as it did here.")

@@ -69,7 +69,7 @@ class Compute:
 class Traffic:
     """The memory bandwidth of one device in bytes per second, and which fraction each kind of operation reaches.
 
-    Large because the fraction differs between kinds of operations.
+    Large because each kind of operation has its own fraction.
     """
 
     memory: float

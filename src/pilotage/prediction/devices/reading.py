@@ -67,7 +67,7 @@ class _Wrong(Exception):
 
 def _table(kind: Any, data: Any, where: str) -> Any:
     if not isinstance(data, Mapping):
-        raise _Wrong(f"{where} is {data!r}, but it has to be a section")
+        raise _Wrong(f"{where} is {data!r}, but it must be a section")
     hints = get_type_hints(kind)
     known = {each.name: each for each in fields(kind)}
     for key in data:
@@ -95,11 +95,11 @@ def _value(hint: Any, data: Any, where: str) -> Any:
         return data
     if get_origin(hint) is tuple:
         if not isinstance(data, list) or not all(isinstance(each, str) for each in data):
-            raise _Wrong(f"{where} is {data!r}, but it has to be a list of sentences")
+            raise _Wrong(f"{where} is {data!r}, but it must be a list of sentences")
         return tuple(data)
     if hint is str:
         if not isinstance(data, str):
-            raise _Wrong(f"{where} is {data!r}, but it has to be a text")
+            raise _Wrong(f"{where} is {data!r}, but it must be a text")
         return data
     return _number(hint, data, where)
 
@@ -108,5 +108,5 @@ def _number(kind: type, data: Any, where: str) -> float | int:
     is_number = isinstance(data, int | float) and not isinstance(data, bool)
     if not is_number or data < 0 or data != data or (kind is int and data != int(data)):
         whole = "a whole number" if kind is int else "a number"
-        raise _Wrong(f"{where} is {data!r}, but it has to be {whole} of at least 0")
+        raise _Wrong(f"{where} is {data!r}, but it must be {whole} of at least 0")
     return int(data) if kind is int else float(data)

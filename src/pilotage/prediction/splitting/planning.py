@@ -11,11 +11,11 @@ from pilotage.prediction.memory.tiles import fullest_tile
 from pilotage.prediction.prediction import Prediction, predicted
 from pilotage.prediction.splitting.units import Unit, assigned_stages, units_of
 
-__all__ = ["Plan", "best_boundaries", "plan_split"]
+__all__ = ["Split", "best_boundaries", "plan_split"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Split:
     """A model divided over devices."""
 
     units: tuple[Unit, ...]
@@ -52,7 +52,7 @@ class Plan:
         return max(each.work for each in self.by_hand.stage_seconds)
 
 
-def plan_split(prediction: Prediction, devices: int) -> Plan | None:
+def plan_split(prediction: Prediction, devices: int) -> Split | None:
     """Divide a program over devices; None if it has fewer parts than that."""
     units = units_of(prediction, devices)
     if len(units) < devices:
@@ -60,7 +60,7 @@ def plan_split(prediction: Prediction, devices: int) -> Plan | None:
     chosen = _improved(prediction, units, best_boundaries(prediction, units, devices))
     has_stages = prediction.stages.count == devices
     equal = [len(units) * stage // devices for stage in range(1, devices)]
-    return Plan(
+    return Split(
         units=tuple(units),
         chosen=tuple(chosen),
         prediction=_in(prediction, units, chosen),

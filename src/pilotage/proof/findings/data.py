@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pilotage.proof.findings.finding import Finding
-from pilotage.proof.records import ProcessRecord, RunRecord
+from pilotage.proof.records import ProcessRecord, ScriptRecord
 
 __all__ = ["samples_dropped", "samples_repeated"]
 
@@ -24,7 +24,7 @@ _KNOWN_SAMPLERS = ("RandomSampler", "SequentialSampler", "DistributedSampler", "
 """Samplers that draw each sample once."""
 
 
-def samples_dropped(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def samples_dropped(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """An epoch trains on fewer samples than the original's, or than the data set has."""
     loader = _training_loader(after.first)
     if loader is None:
@@ -97,7 +97,7 @@ def _share_used(process: ProcessRecord) -> float:
     return used / (used + skipped) if skipped else 1.0
 
 
-def samples_repeated(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def samples_repeated(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Samples are trained on more than once in an epoch."""
     loader = _training_loader(after.first)
     if loader is None or loader["replacement"] or after.first.header["stage"] is not None:
@@ -116,7 +116,7 @@ def samples_repeated(after: RunRecord, before: RunRecord | None) -> Iterator[Fin
         )
 
 
-def _repeated(run: RunRecord) -> tuple[int, int]:
+def _repeated(run: ScriptRecord) -> tuple[int, int]:
     """How many samples of one pass over the data came again, and how many there were."""
     seen: Counter[Any] = Counter()
     for process in run.trained:
@@ -155,7 +155,7 @@ def _keys(load: dict[str, Any]) -> list[Any]:
     return [(number, value) for number, value in enumerate(load["content"] or ())]
 
 
-def _same_content(run: RunRecord) -> bool:
+def _same_content(run: ScriptRecord) -> bool:
     """Whether equal indices mean equal samples in all processes; each may have a data set of its own."""
     first = run.first.updates[0]
     others = [process.updates[0] for process in run.trained[1:]]

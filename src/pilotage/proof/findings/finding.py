@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 
 __all__ = ["NAMES", "Finding", "Rule", "in_order"]
 
@@ -49,7 +49,7 @@ class Finding:
         return None if self.where is None else int(self.where.rpartition(":")[2])
 
 
-Rule: TypeAlias = Callable[[RunRecord, RunRecord | None], Iterator[Finding]]
+Rule: TypeAlias = Callable[[ScriptRecord, ScriptRecord | None], Iterator[Finding]]
 """Finds in the record of a script, given that of the original if there is one."""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pilotage.proof.records import RunRecord, Update
+from pilotage.proof.records import ScriptRecord, Update
 
 __all__ = ["first_other_rate"]
 
 
-def first_other_rate(after: RunRecord, before: RunRecord) -> tuple[Update, Update] | None:
+def first_other_rate(after: ScriptRecord, before: ScriptRecord) -> tuple[Update, Update] | None:
     """The first updates of the original and of the port whose rates differ, if only those of the original change.
 
     None too if the port has any schedule: what becomes of that tells more.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pilotage.proof.findings.finding import Finding
-from pilotage.proof.records import Fields, ProcessRecord, RunRecord
+from pilotage.proof.records import Fields, ProcessRecord, ScriptRecord
 from pilotage.proof.weights import distance
 
 __all__ = ["computed_types", "no_gradient_exchange", "precision_not_as_asked", "weights_not_saved"]
@@ -16,7 +16,7 @@ _NARROW = ("float16", "bfloat16")
 _TRAINED = ("present", "trained")
 
 
-def no_gradient_exchange(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def no_gradient_exchange(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Several processes train, each on its own."""
     processes = [each for each in after.trained if each.header["size"] > 1 and each.header["stage"] is None]
     if len({each.rank for each in processes}) < 2:
@@ -53,7 +53,7 @@ def _distance(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> float:
     return math.sqrt(sum(distance(*pair) ** 2 for pair in zip(left, right, strict=False)))
 
 
-def precision_not_as_asked(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Reduced precision that was requested but not used, or the reverse."""
     process = after.first
     computed = computed_types(process)
@@ -115,12 +115,12 @@ def _asks(event: Any) -> bool:
     return bool(event["what"] in ("type", "discarded"))
 
 
-def _ignores_too(before: RunRecord, event: Any) -> bool:
+def _ignores_too(before: ScriptRecord, event: Any) -> bool:
     asked = [each for each in before.first.named("asked") if _asks(each)]
     return any(each["type"] == event["type"] for each in asked) and event["type"] not in computed_types(before.first)
 
 
-def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def weights_not_saved(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """What is saved at the end does not hold the trained weights."""
     saved = _saved(after)
     found = list(_not_usual(_late(after), before))
@@ -155,12 +155,12 @@ def weights_not_saved(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
         )
 
 
-def _saved(run: RunRecord) -> list[Fields]:
+def _saved(run: ScriptRecord) -> list[Fields]:
     """Where weights are saved."""
     return [event for process in run.trained for event in process.named("saved") if event["holds"] is not None]
 
 
-def _late(run: RunRecord) -> list[Fields]:
+def _late(run: ScriptRecord) -> list[Fields]:
     """What is saved after the first update by a line that never saves what was trained; each line and file once."""
     saved = _saved(run)
     good = {event["line"] for event in saved if event["holds"] in _TRAINED}
@@ -168,7 +168,7 @@ def _late(run: RunRecord) -> list[Fields]:
     return list({(event["line"], event.get("file")): event for event in late}.values())
 
 
-def _not_usual(late: list[Fields], before: RunRecord | None) -> Iterator[Fields]:
+def _not_usual(late: list[Fields], before: ScriptRecord | None) -> Iterator[Fields]:
     """What the original does not save just so; a copy of a model may be kept as it was, or change slowly."""
     usual = [] if before is None else _late(before)
     files = set() if before is None else {event.get("file") for event in _saved(before)}
@@ -187,14 +187,14 @@ def _are_alike(left: Fields, right: Fields) -> bool:
     return all(left.get(each) == right.get(each) for each in ("holds", "tensors", "replaced"))
 
 
-def _saves(run: RunRecord) -> bool:
+def _saves(run: ScriptRecord) -> bool:
     return any(event["holds"] in _TRAINED for event in _saved(run))
 
 
-def _saves_others(run: RunRecord) -> bool:
+def _saves_others(run: ScriptRecord) -> bool:
     """Whether a script was seen to its end, and all that it saves are weights that were not trained."""
     return _is_whole(run) and bool(_saved(run)) and not _saves(run)
 
 
-def _is_whole(run: RunRecord) -> bool:
+def _is_whole(run: ScriptRecord) -> bool:
     return all(process.reached_its_end for process in run.trained)

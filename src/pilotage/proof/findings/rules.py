@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotage.proof.findings import data, results, training
 from pilotage.proof.findings.finding import Finding, Rule, in_order
-from pilotage.proof.records import RunRecord
+from pilotage.proof.records import ScriptRecord
 
 __all__ = ["RULES", "findings_of"]
 
@@ -24,6 +24,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def findings_of(after: RunRecord, before: RunRecord | None = None) -> list[Finding]:
+def findings_of(after: ScriptRecord, before: ScriptRecord | None = None) -> list[Finding]:
     """Everything that the record of a script shows, compared with the original if there is one."""
     return in_order([finding for rule in RULES for finding in rule(after, before)])

@@ -8,7 +8,7 @@ from pilotage.monitoring.plurals import pluralized
 from pilotage.proof.findings.finding import Finding
 from pilotage.proof.findings.left_programs import updates_past_program
 from pilotage.proof.findings.missing_schedules import first_other_rate
-from pilotage.proof.records import ProcessRecord, RunRecord
+from pilotage.proof.records import ProcessRecord, ScriptRecord
 
 __all__ = [
     "eval_mode_in_training",
@@ -25,7 +25,7 @@ def _eager_updates(process: ProcessRecord) -> int:
     return sum(each.is_eager for each in process.updates)
 
 
-def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def wrapper_lost(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """A wrapper was made, or its making failed, and the plain module was trained instead, or from some update on."""
     for process in after.trained:
         yield from _left_program(process, before)
@@ -47,7 +47,7 @@ def wrapper_lost(after: RunRecord, before: RunRecord | None) -> Iterator[Finding
             )
 
 
-def _left_program(process: ProcessRecord, before: RunRecord | None) -> Iterator[Finding]:
+def _left_program(process: ProcessRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     left = updates_past_program(process)
     if left is None or (before is not None and any(map(updates_past_program, before.trained))):
         return
@@ -63,7 +63,7 @@ def _left_program(process: ProcessRecord, before: RunRecord | None) -> Iterator[
     )
 
 
-def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def host_fallback(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Training ran on the CPU although another device was requested."""
     for process in after.trained:
         on_host = [each for each in process.updates if each.is_eager and each.device == "cpu"]
@@ -79,7 +79,7 @@ def host_fallback(after: RunRecord, before: RunRecord | None) -> Iterator[Findin
             )
 
 
-def _asked_device(process: ProcessRecord, before: RunRecord | None) -> str | None:
+def _asked_device(process: ProcessRecord, before: ScriptRecord | None) -> str | None:
     for event in process.named("asked"):
         if event["what"] == "device" and event["device"] != "cpu" and event["device"] != "meta":
             failed = " and failed" if event["error"] else ""
@@ -92,7 +92,7 @@ def _asked_device(process: ProcessRecord, before: RunRecord | None) -> str | Non
     return None
 
 
-def optimizer_unused(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def optimizer_unused(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """An optimizer holds parameters and never changes a weight."""
     usual = (
         [] if before is None else [each["kind"] for each in before.first.summary.get("optimizers", ()) if _idle(each)]
@@ -118,7 +118,7 @@ def _idle(optimizer: dict[str, int]) -> bool:
     return not optimizer["updates"] and optimizer["parameters"] > 0
 
 
-def schedule_not_applied(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def schedule_not_applied(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """A schedule of learning rates is missing or never stepped, or what it gives is not applied."""
     other = None if before is None else first_other_rate(after, before)
     if other is not None:
@@ -157,7 +157,7 @@ def _rate(rates: list[float]) -> str:
     return ", ".join(f"{each:.6g}" for each in rates) or "none"
 
 
-def eval_mode_in_training(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def eval_mode_in_training(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Updates were made with the module in evaluation mode."""
     if before is not None and any(each.fields.get("in_eval_mode") for each in before.first.updates):
         return
@@ -173,7 +173,7 @@ def eval_mode_in_training(after: RunRecord, before: RunRecord | None) -> Iterato
             )
 
 
-def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def loss_root_differs(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """Backward starts from another value than the loss that forward returns."""
     for process in after.trained:
         for program in process.named("program"):
@@ -204,7 +204,7 @@ def loss_root_differs(after: RunRecord, before: RunRecord | None) -> Iterator[Fi
             )
 
 
-def _other_returned(process: ProcessRecord, before: RunRecord) -> str | None:
+def _other_returned(process: ProcessRecord, before: ScriptRecord) -> str | None:
     """The line of the loss of a program, if another value that forward returns is the original's loss."""
     first, original = process.updates[0], before.first.updates[0].losses
     returned: list[float] = first.fields.get("returned") or []
@@ -234,7 +234,7 @@ _SPLIT_REMEDIES = {
 """What to do, by the operation that mixes the samples."""
 
 
-def loss_depends_on_batch_split(after: RunRecord, before: RunRecord | None) -> Iterator[Finding]:
+def loss_depends_on_batch_split(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
     """The loss changes when a batch is split."""
     for process in after.trained:
         for event in process.named("split"):

@@ -40,7 +40,7 @@ def addresses_of(tensors: Iterable[Tensor]) -> set[int]:
 
 
 def _address(tensor: Tensor) -> int:
-    """Where a tensor begins; 0 if that cannot be said."""
+    """The address of a tensor; 0 if it is unknown."""
     if type(tensor) is not Tensor or tensor.layout is not torch.strided:
         return 0
     try:
@@ -65,7 +65,7 @@ class LoadedAhead:
         """Whether any batch was loaded before the one in front of it was used."""
 
     def at_backward(self, pending: Pending, given: Collection[int], rows: int | None) -> None:
-        """A backward pass begins, after a forward pass that was given so many rows at these addresses."""
+        """A backward pass begins, after a forward pass on this many rows at these addresses."""
         batches = pending.batches
         last = batches[-1]
         if given or last.loader not in self._lags:

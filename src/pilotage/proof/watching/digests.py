@@ -1,8 +1,8 @@
 """Short digests of weights and of samples, from which distances can be estimated.
 
 A digest of a tensor is a count sketch: its elements with pseudo-random signs, summed into a few buckets. The norm of
-the sketch estimates that of the tensor, and the distance of two sketches that of two tensors, so that rounding can be
-told from another update.
+the sketch estimates that of the tensor, and the distance of two sketches that of two tensors. That is enough to
+distinguish rounding from another update.
 """
 
 from __future__ import annotations

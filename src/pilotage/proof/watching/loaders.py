@@ -55,7 +55,7 @@ class Load:
         """The thread that got it."""
 
     def pick(self) -> None:
-        """Copy what is to be digested, since the script may change the tensors later."""
+        """Copy the tensors before they are digested, since the script may change the tensors later."""
         self.picked = picked_elements(self.tensors)
 
     def let_go(self) -> None:

@@ -10,7 +10,7 @@ __all__ = ["replace_function"]
 
 
 def replace_function(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replace a function of a module or class by what ``make`` makes of it; a missing name is left out."""
+    """Replace a function of a module or class by the result of ``make``; a missing name is left out."""
     original = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
     if callable(original):
         setattr(owner, name, functools.wraps(original)(make(original)))

@@ -44,11 +44,10 @@ _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_produc
 
 
 class _Calls:
-    """The calls of one executor: how far the current one is, and what rarely changes from one to the next.
+    """The calls of one executor: how far the current one is, and what rarely changes between calls.
 
-    Large because it holds the latter, which is looked up at each digest of the weights, and when the program, its
-    optimizer or its modes change: between two steps of a program, each line of Python takes several times as long as
-    usual.
+    Large because it keeps everything that rarely changes: code between two steps of a program must be short, so this is
+    looked up only when the weights are digested, or when the program, its optimizer or its modes change.
     """
 
     def __init__(self, executor: Executor) -> None:

@@ -1,4 +1,4 @@
-"""Begin to watch this process, before it imports anything of its own."""
+"""Starts watching this process before the script imports anything."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Watch:
         """When the last summary was written."""
         self._has_begun = False
         self._stops = 0
-        """How often the script was told to end."""
+        """How many times the script went on to train after the watch had ended it."""
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""

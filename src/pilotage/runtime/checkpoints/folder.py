@@ -49,7 +49,7 @@ class Checkpoints:
     def __post_init__(self) -> None:
         if self.keep < 2:
             raise OptionError(
-                f"keep is {self.keep}. At least 2 have to stay, because an instance may be one checkpoint behind the "
+                f"keep is {self.keep}. At least 2 must stay, because an instance may be one checkpoint behind the "
                 "others."
             )
 
@@ -194,7 +194,7 @@ def _read(file: CheckpointFile) -> tuple[CheckpointContents | None, str | None]:
 
 def _check_position(step: int, position: Any) -> None:
     if type(step) is not int or not 0 <= step < 10**18:
-        raise OptionError(f"step is {step!r}. It has to be a whole number of at least 0.")
+        raise OptionError(f"step is {step!r}. It must be a whole number of at least 0.")
     _check_plain(position, 0)
 
 

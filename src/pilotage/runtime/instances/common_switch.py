@@ -30,7 +30,7 @@ _ON_SEVERAL_HOSTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SwitchReport:
     """What one instance reports to the others."""
 
     seconds: float
@@ -99,8 +99,8 @@ class CommonSwitch:
             )
         return agreed
 
-    def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[Report]:
-        return [Report(*each) for each in self._peers.gather(astuple(_report(ascent, why_not, seconds)))]
+    def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[SwitchReport]:
+        return [SwitchReport(*each) for each in self._peers.gather(astuple(_report(ascent, why_not, seconds)))]
 
     def _take_code_of_first(self, ascent: Ascent | None) -> None:
         """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""
@@ -118,14 +118,14 @@ class CommonSwitch:
             self._tell(Noted(message=f"All instances stay on the graph tier: {obstacle}.", can_be_changed=True))
 
 
-def _report(ascent: Ascent | None, why_not: str, seconds: float) -> Report:
+def _report(ascent: Ascent | None, why_not: str, seconds: float) -> SwitchReport:
     if ascent is None:
-        return Report(seconds, "", obstacle=why_not)
+        return SwitchReport(seconds, "", obstacle=why_not)
     code = "" if ascent.ready is None else ascent.ready.digest
-    return Report(seconds, ascent.fingerprint.digest, code, ascent.obstacle)
+    return SwitchReport(seconds, ascent.fingerprint.digest, code, ascent.obstacle)
 
 
-def _obstacle(reports: Sequence[Report]) -> str | None:
+def _obstacle(reports: Sequence[SwitchReport]) -> str | None:
     """Why the instances cannot switch together; None if nothing prevents it so far."""
     for rank, report in enumerate(reports):
         if report.obstacle:
@@ -136,6 +136,6 @@ def _obstacle(reports: Sequence[Report]) -> str | None:
     return None
 
 
-def _different_code(reports: Sequence[Report]) -> str | None:
+def _different_code(reports: Sequence[SwitchReport]) -> str | None:
     others = [rank for rank, report in enumerate(reports) if report.code != reports[0].code]
     return f"instance {others[0]} cannot use the compiled code of instance 0" if others else None

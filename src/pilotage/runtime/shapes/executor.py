@@ -1,17 +1,21 @@
 """One program for each shape of a call, all of them on the same weights and the same state of the optimizer.
 
 A smaller last batch, another batch size for validation, or a few lengths of sequences are calls of another shape. Each
-gets a program of its own the first time. Switching between programs copies nothing if they can share a state on the
+gets its own program the first time. Switching between programs copies nothing if they can share a state on the
 device.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from torch import nn
+
+from pilotage.distributed.peers import Peers
+from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import InputError
-from pilotage.events import Noted
+from pilotage.events import Listener, Noted
 from pilotage.execution.spread_state import ProgramState
 from pilotage.execution.state import DeviceState
 from pilotage.optim.comparing import changed_constants
@@ -21,10 +25,12 @@ from pilotage.options.batching import Batching
 from pilotage.options.execution import Execution
 from pilotage.program.program import Action
 from pilotage.program.specification import TensorSpec
+from pilotage.program.structure import Parsers
 from pilotage.runtime.arrival_check import ArrivalCheck
 from pilotage.runtime.call import BoundCall
 from pilotage.runtime.executor import Executor
 from pilotage.runtime.following.groups import refuse_lost_state
+from pilotage.runtime.host_steps import HostSteps
 from pilotage.runtime.session import Session
 from pilotage.runtime.shapes.division import divided
 from pilotage.strategies.single import SingleDevice
@@ -55,8 +61,31 @@ class ShapedExecutor(Executor):
     With other instances or stages, all calls need one shape: every process would have to change it at once.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        execution: Execution,
+        listeners: Iterable[Listener],
+        plan: OptimizerPlan | None = None,
+        optimizer: FollowedOptimizer | None = None,
+        parsers: Parsers | None = None,
+        peers: Peers | None = None,
+        pipeline_group: PipelineGroup | None = None,
+        host_steps: HostSteps | None = None,
+    ) -> None:
+        super().__init__(
+            module,
+            execution=execution,
+            listeners=listeners,
+            plan=plan,
+            optimizer=optimizer,
+            parsers=parsers,
+            peers=peers,
+            pipeline_group=pipeline_group,
+            host_steps=host_steps,
+            follows_module=True,
+        )
         self._given = self.execution
         """The options as they were given; a call with fewer micro-batches has a smaller batching."""
         self._programs: list[_Kept] = []
@@ -142,7 +171,7 @@ class ShapedExecutor(Executor):
         state = "" if self.plan is None else " and the same state of the optimizer"
         self._tell(
             Noted(
-                message=f"A call with inputs of the shapes {_shapes(call)} gets a program of its own ({number} of at "
+                message=f"A call with inputs of the shapes {_shapes(call)} gets its own program ({number} of at "
                 f"most {limit}), on the same weights{state}."
             )
         )

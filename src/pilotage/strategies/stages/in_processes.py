@@ -108,7 +108,7 @@ class ProcessTransport:
             if mine[1] != theirs[0]:
                 raise DistributedError(
                     f"What stage {stage} sends is not what stage {stage + 1} expects. All processes of an instance "
-                    "have to build the same model and call it with batches of the same shape."
+                    "must build the same model and call it with batches of the same shape."
                 )
         return _Round(work, self._pipeline_group, group, device, self._micro_batches, self._order)
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pilotage.capture.loss.called import LOSS_FUNCTIONS, CalledLoss
+from pilotage.capture.loss.called import LOSS_FUNCTIONS, CalledLossRule
 from pilotage.capture.loss.search import mark_loss
 from pilotage.errors import LossError
 from pilotage.optim.reading import read_optimizer
@@ -161,7 +161,7 @@ def test_a_second_loss_without_gradients_is_ignored(twins, assert_same_state):
 
 
 def test_a_search_ends_with_its_block_even_when_it_raises():
-    with pytest.raises(ZeroDivisionError), CalledLoss({}):
+    with pytest.raises(ZeroDivisionError), CalledLossRule({}):
         raise ZeroDivisionError
     loss = torch.ones(())
     assert mark_loss(loss) is loss

@@ -75,7 +75,7 @@ def test_our_drop_in_beside_the_vendors_own_software_is_warned_about(place):
     )
     finding = examine_habana()
     assert finding.verdict is Verdict.WARNING
-    assert "beside Intel's habana-torch-plugin. Uninstall pilotage-dropins" in finding.remedy
+    assert "alongside Intel's habana-torch-plugin. Uninstall pilotage-dropins" in finding.remedy
 
 
 def test_plug_ins_are_listed_by_name(place):

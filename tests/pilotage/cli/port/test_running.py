@@ -69,7 +69,7 @@ def test_a_refusal_gives_its_place_and_status_1_and_is_in_the_report(script, cap
     ("arguments", "said"),
     [
         (["--to", "poptorch"], "Give scripts or folders"),
-        (["{}"], "Say what to port to"),
+        (["{}"], "Choose a target: --to poptorch"),
         (["{}", "--to", "poptorch", "--in-place", "-o", "x.py"], "not both"),
         (["{}/nothing.py", "--to", "poptorch"], "there is no such file"),
         (["--explain", "nothing"], "No rule is named"),

@@ -54,7 +54,7 @@ def test_commands_take_the_place_of_scripts(scripts):
         (["before.py", "--json", "lost/result.json"], "The folder 'lost' for result.json does not exist"),
         (["before.py", "--json", "."], "'.' is a folder"),
         (["before.py", "--picture", "."], "'.' is a folder"),
-        (["before.py", "--picture", "proof.doc"], "A picture cannot be of the kind '.doc'"),
+        (["before.py", "--picture", "proof.doc"], "A picture cannot be saved as '.doc'"),
         (["--repeat", "lost.json"], "lost.json cannot be read"),
         (["after.py", "--repeat", "after.py"], "give no others"),
         (["--repeat", "before.py"], "before.py is not a result"),

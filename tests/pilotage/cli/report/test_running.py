@@ -55,7 +55,7 @@ def test_the_page_goes_where_it_is_wanted_without_being_opened(report, browser, 
 def test_without_a_browser_the_command_says_what_to_do(report, monkeypatch, capsys):
     monkeypatch.setattr(webbrowser, "get", lambda using=None: webbrowser.GenericBrowser("lynx"))
     assert main(["report", str(report)]) == 0
-    assert "open the file in one" in capsys.readouterr().out
+    assert "open the file yourself" in capsys.readouterr().out
 
 
 def test_two_reports_become_one_page(report, browser, tmp_path):

@@ -27,11 +27,11 @@ def folder(tmp_path):
 def test_a_scan_shows_counts_estimates_and_where_to_begin(folder, capsys):
     assert main(["scan", str(folder), "--to", "hpu", "--to", "poptorch"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("2 files, 19 lines; 2 of the files train.\n")
+    assert printed.startswith("2 files, 19 lines. Files that train: 2.\n")
     assert ".cuda() and .to(device)                          6      2" in printed
     rows = [line.split() for line in printed.splitlines() if line.startswith(("hpu ", "poptorch "))]
     assert [row[:2] for row in rows] == [["hpu", "100%"], ["poptorch", "46%"]]
-    assert f"Begin with:\n  {folder / 'train.py'}: 6 places, nothing left by hand\n" in printed
+    assert f"Begin with:\n  {folder / 'train.py'}: 6 places, nothing left to do by hand\n" in printed
     assert f"Left to do by hand:\n{folder / 'hooks.py'}:10:5: refused: " in printed
 
 

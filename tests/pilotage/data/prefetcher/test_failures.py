@@ -98,7 +98,7 @@ def test_a_process_that_is_killed_is_reported_with_its_signal():
     [
         (torch.ones(3), r"shape \(3,\)"),
         (torch.full((2,), 2**24 + 1), "torch.int64"),
-        ([torch.ones(2)], "Items have to be alike"),
+        ([torch.ones(2)], "Items must be alike"),
         ("text", "not str"),
     ],
     ids=["longer", "type with other values", "other kind", "no tensor"],

@@ -80,7 +80,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist():
         ('kind = "card"', 'kind = "ipu"', r"\[tiles\]"),
         ("[products]\nprocessors = 40", "", r"needs a section \[products\]"),
         ("[memory]", "[memory", "not TOML"),
-        ('title = "My card"', "title = 3", "has to be a text"),
+        ('title = "My card"', "title = 3", "must be a text"),
     ],
 )
 def test_a_wrong_file_is_refused_with_what_is_wrong(tmp_path, before, after, problem):

@@ -304,5 +304,5 @@ def test_a_position_that_does_not_survive_json_is_refused(tmp_path, position):
 
 
 def test_keeping_fewer_than_two_checkpoints_is_refused():
-    with pytest.raises(OptionError, match="At least 2 have to stay"):
+    with pytest.raises(OptionError, match="At least 2 must stay"):
         Checkpoints("anywhere", keep=1)

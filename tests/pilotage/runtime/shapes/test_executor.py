@@ -78,7 +78,7 @@ def test_calls_of_several_shapes_train_as_in_eager(optimizer, tier):
             schedule.step()
     assert_same(mine, theirs)
     assert step.record.compilations == 3
-    notes = [event.message for event in heard if isinstance(event, Noted) and "program of its own" in event.message]
+    notes = [event.message for event in heard if isinstance(event, Noted) and "its own program" in event.message]
     assert [note.partition("(")[2][:16] for note in notes] == ["2 of at most 8),", "3 of at most 8),"]
     assert [event.agrees for event in heard if isinstance(event, Checked)] == [True] * 3
     expected, found = (each.state_dict()["state"][0] for each in optimizers)

@@ -138,7 +138,7 @@ def test_a_block_without_ipu_is_refused_if_stages_are_numbered_by_ipu(compiled, 
 def test_phases_alternate_between_even_and_odd_ipus(compiled, scopes, rows):
     phases = Phase("a").ipus(1), Phase("b").ipus(0)
     model = scopes(("a", None), ("b", None))
-    with pytest.raises(Error, match="even phases have to be on even IPUs"):
+    with pytest.raises(Error, match="even phases must be on even IPUs"):
         compiled(model, Options().setExecutionStrategy(ParallelPhasedExecution(*phases)))(rows)
 
 

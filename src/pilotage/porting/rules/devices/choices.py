@@ -100,7 +100,7 @@ RULE = Rule(
     name=NAME,
     targets=PROGRAMS,
     what="A variable that holds a device is removed if it is no longer used; otherwise it becomes the CPU.",
-    why="The script's own tensors stay on the host, so whatever else asks for the device has to get the host.",
+    why="The script's own tensors stay on the host, so whatever else asks for the device must get the host.",
     example=Example(
         before="""\
 import torch

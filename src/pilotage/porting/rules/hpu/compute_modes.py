@@ -51,7 +51,7 @@ def _add_member(porting: Porting, enum: ModeEnum) -> None:
         RULE.name,
         Severity.NOTE,
         f"{enum.name}.{HPU} selects Gaudi; the other modes stay as they are. PT_HPU_LAZY_MODE=1 in the environment "
-        "chooses lazy mode, which has to be known before Habana's bridge is imported.",
+        "chooses lazy mode, which must be known before Habana's bridge is imported.",
     )
 
 
@@ -104,8 +104,8 @@ def _tests(chain: ast.If) -> Iterator[ast.expr]:
 RULE = Rule(
     name="hpu-compute-mode",
     targets=frozenset({Target.HPU}),
-    what="An enumeration of devices gets the member `HPU`, and each branch for CUDA one for Gaudi beside it.",
-    why="Such a program is started with its mode as an argument, so all its other modes have to stay as they are.",
+    what="An enumeration of devices gets the member `HPU`, and each branch for CUDA gets one for Gaudi next to it.",
+    why="Such a program is started with its mode as an argument, so all its other modes must stay as they are.",
     example=Example(
         before="""\
 from enum import Enum

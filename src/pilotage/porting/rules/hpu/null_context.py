@@ -25,7 +25,7 @@ def _apply(porting: Porting) -> None:
                     node.value,
                     RULE.name,
                     Severity.NOTE,
-                    "This returned the class nullcontext, which `with` refuses; devices without a context of their own "
+                    "This returned the class nullcontext, which `with` refuses; devices without their own context "
                     "come here.",
                 )
 

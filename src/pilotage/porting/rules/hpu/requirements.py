@@ -54,7 +54,7 @@ RULE = Rule(
     name="hpu-requirements",
     targets=frozenset({Target.HPU}),
     what="Lines for torch and TensorFlow in `requirements.txt` are reported.",
-    why="Habana installs builds of its own, which pip would replace.",
+    why="Habana installs its own builds, which pip would replace.",
     example=Example(before="import torch\n"),
     apply=_apply,
 )

@@ -171,7 +171,7 @@ RULE = Rule(
     targets=PROGRAMS,
     what="DataLoader becomes poptorch.DataLoader with the options, and a loader for training gets "
     "drop_last=True. Loaders for evaluation keep their last batch. With pilotage loaders stay as they are.",
-    why="The loader has to deliver what one call takes. A program is compiled for one size of batch, so "
+    why="The loader must deliver what one call takes. A program is compiled for one size of batch, so "
     "an incomplete one cannot be trained on; you are warned unless the batch size is known to divide the "
     "data set. pilotage.training makes another program for a smaller last batch.",
     example=Example(

@@ -75,7 +75,7 @@ RULE = Rule(
     targets=PROGRAMS,
     what="The statements from the model's call to the loss move into a new module, which is made from the "
     "model and the criterion and returns the output and the loss. The model itself is not changed.",
-    why="The loss has to be part of the program. A new module around the model works for third-party "
+    why="The loss must be part of the program. A new module around the model works for third-party "
     "models too, and the names of the weights stay the same in the original one.",
     example=Example(
         before="""\
@@ -123,7 +123,7 @@ for x, y in loader:
         GuideEdit(
             guide="CosmicTagger on Graphcore",
             edit="passes the loss function into the network's `forward`",
-            instead="joins them in a module of their own; networks stay usable without PopTorch",
+            instead="joins them in a separate module; networks stay usable without PopTorch",
         ),
     ),
 )

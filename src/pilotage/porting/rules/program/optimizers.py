@@ -122,7 +122,7 @@ RULE = Rule(
     what="torch.optim's SGD, Adam, AdamW and RMSprop become those of poptorch.optim; arguments that only "
     "matter for speed on a GPU are removed. Other optimizers are refused. With pilotage all optimizers stay as "
     "they are, except LBFGS and SparseAdam, which are refused.",
-    why="The update is part of the program, so it has to be one that the engine knows. poptorch's "
+    why="The update is part of the program, so it must be one that the engine knows. poptorch's "
     "classes take values that may change, such as the learning rate, as inputs of the program.",
     example=Example(
         before="""\

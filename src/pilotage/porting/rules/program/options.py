@@ -72,7 +72,7 @@ RULE = Rule(
     targets=POPTORCH,
     what="An options object is made before the first loader or wrapped model that needs it. With popdist "
     "it gets a seed, so that all instances shuffle alike.",
-    why="Loader and wrapped model have to agree on how many batches one call takes.",
+    why="Loader and wrapped model must agree on how many batches one call takes.",
     example=Example(
         before="""\
 import torch

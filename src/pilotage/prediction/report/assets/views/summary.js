@@ -90,7 +90,7 @@ function changesCard(device) {
   const rows = [...device.changes].sort(order).map((each) => [element("div", {}, element("strong", {}, each.option), element("div", { class: "how" }, each.how)), fitBadge(each.fits),
     compared(bytesText(each.peak_bytes), peak, each.peak_bytes, (change) => change < 0), compared(secondsText(each.update_seconds), seconds, each.update_seconds, (change) => change < 0),
     compared(rateText(each.throughput), rate, each.throughput, (change) => change > 0)]);
-  const result = card("What to change", table("What to change, each predicted", columns, rows, true), note("Each line was predicted by itself; effects do not simply add up."));
+  const result = card("What to change", table("What to change, with predictions", columns, rows, true), note("Each line was predicted by itself; effects do not simply add up."));
   result.classList.add("long");
   return result;
 }
