@@ -89,7 +89,16 @@ def normalize_planes_backward(
 
 
 def _format(x: Tensor) -> torch.memory_format:
-    return torch.channels_last if x.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
+    """The layout of gradients. The kernels of a card read and write channels last, whatever the layout of ``x``."""
+    last = triton_support.supports(x) or x.is_contiguous(memory_format=torch.channels_last)
+    return torch.channels_last if last else torch.contiguous_format
+
+
+def _result(x: Tensor) -> Tensor:
+    """A result without values. Its layout is a promise: a compiler allocates and reads memory by it."""
+    if triton_support.supports(x):
+        return torch.empty_like(x, memory_format=torch.channels_last)
+    return torch.empty_like(x)
 
 
 @normalize_planes.register_fake
@@ -97,15 +106,15 @@ def _fake(x, shift, weight, bias, residual, planes, slope, eps):  # type: ignore
     if triton_support.supports(x):
         triton_support.norm_kernels().prepare(x, residual is not None, slope)
     statistics = weight.new_empty(2, planes, x.shape[1])
-    return torch.empty_like(x), statistics[0].clone(), statistics[1].clone(), statistics
+    return _result(x), statistics[0].clone(), statistics[1].clone(), statistics
 
 
 @normalize_planes_backward.register_fake
 def _fake_backward(gradient, x, y, weight, bias, statistics, slope, eps, residual):  # type: ignore[no-untyped-def]
     if triton_support.supports(x):
         triton_support.norm_kernels().prepare_backward(x, y is not None, residual, slope)
-    into_residual = torch.empty_like(x) if residual else x.new_empty(0)
-    return torch.empty_like(x), torch.empty_like(weight), torch.empty_like(bias), into_residual
+    into_residual = _result(x) if residual else x.new_empty(0)
+    return _result(x), torch.empty_like(weight), torch.empty_like(bias), into_residual
 
 
 def _setup(ctx, inputs, output):  # type: ignore[no-untyped-def]

@@ -70,7 +70,7 @@ def _resized(x: Tensor, *, times: int = 1, parts: int = 1) -> Tensor:
 
 
 _register_fake(_halved, lambda kernels, x: kernels.prepare_halving(x), partial(_resized, parts=2))
-_register_fake(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), torch.empty_like)
+_register_fake(_halved_backward, lambda kernels, x: kernels.prepare_halving_backward(x), _resized)
 _register_fake(_doubled, lambda kernels, x: kernels.prepare_doubling(x), partial(_resized, times=2))
 _register_fake(_doubled_backward, lambda kernels, x: kernels.prepare_doubling_backward(x), partial(_resized, parts=2))
 

@@ -139,7 +139,7 @@ def halve(x: Tensor) -> Tensor:
 def halve_backward(gradient: Tensor, x: Tensor) -> Tensor:
     """The gradient of ``halve``."""
     kernel_compiler().wait()
-    gradient = gradient.contiguous(memory_format=torch.channels_last)
+    gradient, x = (each.contiguous(memory_format=torch.channels_last) for each in (gradient, x))
     into_x = torch.empty_like(x)
     height, width = gradient.shape[2:]
     _halve_backward_kernel[_grid(gradient)](gradient, x, into_x, height, width, x.shape[1] // 8, **_tile(x.shape[1]))

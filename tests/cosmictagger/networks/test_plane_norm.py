@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from cosmictagger.networks.plane_norm import normalize_planes
+from cosmictagger.networks import processor_norm, triton_support
+from cosmictagger.networks.plane_norm import normalize_planes, normalize_planes_backward
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +53,67 @@ def test_the_operation_passes_torchs_checks():
     given = inputs(3, residual=True, kind=torch.float32)
     checks = torch.library.opcheck(normalize_planes, (*given, 3, 0.01, 1e-5))
     assert set(checks.values()) == {"SUCCESS"}
+
+
+class ChannelsLastKernels:
+    """In place of a card's kernels: all they read and write is channels last, whatever the layout of their input."""
+
+    def prepare(self, *_):
+        pass
+
+    def prepare_backward(self, *_):
+        pass
+
+    def normalize(self, x, weight, bias, residual, planes, slope, eps):
+        y, mean, _, inverse = processor_norm.normalize(last(x), weight, bias, residual, planes, slope, eps)
+        return y, mean, inverse
+
+    def normalize_backward(self, gradient, x, y, weight, bias, statistics, slope, residual):
+        assert gradient.is_contiguous(memory_format=torch.channels_last)
+        if y is None:
+            y, _, _ = self.normalize(x, weight, bias, None, statistics.shape[1], slope, 1e-5)
+        return processor_norm.normalize_backward(gradient, last(x), y, weight, statistics, slope, residual)
+
+
+def last(x):
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+@pytest.fixture
+def on_a_card(monkeypatch):
+    monkeypatch.setattr(triton_support, "supports", lambda x: x.dim() == 4)
+    monkeypatch.setattr(triton_support, "norm_kernels", ChannelsLastKernels)
+
+
+LAYOUTS = pytest.mark.parametrize("layout", [torch.channels_last, torch.contiguous_format], ids=str)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("residual", [False, True])
+def test_results_on_a_card_have_the_promised_layout(on_a_card, layout, residual):
+    """A compiler reads memory by the layout that capture promised."""
+    x, shift, weight, bias, added = inputs(3, residual=residual, kind=torch.float32)
+    x = x.detach().contiguous(memory_format=layout).requires_grad_()
+    checks = torch.library.opcheck(normalize_planes, (x, shift, weight, bias, added, 3, 0.01, 1e-5))
+    assert set(checks.values()) == {"SUCCESS"}
+    given = [each.detach() for each in (x, weight, bias)]
+    y, _, _, statistics = normalize_planes(given[0], None, *given[1:], None, 3, 0.01, 1e-5)
+    gradient = torch.randn_like(x, memory_format=torch.contiguous_format)
+    wanted = (gradient, given[0], y if residual else None, *given[1:], statistics, 0.01, 1e-5, residual)
+    assert set(torch.library.opcheck(normalize_planes_backward, wanted).values()) == {"SUCCESS"}
+
+
+@LAYOUTS
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+def test_a_compiled_normalisation_on_a_card_has_the_gradient_of_torchs(on_a_card, layout):
+    x, shift, weight, bias, _ = inputs(3, residual=False, kind=torch.float32)
+    x = x.detach().contiguous(memory_format=layout)
+
+    def loss(normalize):
+        y = normalize(2.0 * x)
+        return (y * x).square().sum()
+
+    found = torch.compile(loss)(lambda x: normalize_planes(x, shift, weight, bias, None, 3, 0.01, 1e-5)[0])
+    wanted = loss(lambda x: expected(x, shift, weight, bias, None, 3, 0.01))
+    gradients = (torch.autograd.grad(each, (weight, bias)) for each in (found, wanted))
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-3)
