@@ -96,7 +96,11 @@ class SaveWatch:
             return "early" if initial or _looks_like_weights(table) else None
         saved = digest_weights(table)
         present = digest_weights(self._watch.weights())
-        pairs = match_weights(present, saved)
+        if len(saved) < len(present):
+            # A part of the model: others of its tensors may have the same shape.
+            pairs = [(left, right) for right, left in match_weights(saved, present)]
+        else:
+            pairs = match_weights(present, saved)
         if len(pairs) < max(1, len(present) // 2):
             return None
         now = math.sqrt(sum(distance(left, right) ** 2 for left, right in pairs))

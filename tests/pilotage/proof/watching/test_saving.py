@@ -57,3 +57,18 @@ def test_the_name_of_a_file_is_recorded(training, tmp_path, monkeypatch):
     with (tmp_path / "other.pt").open("wb") as file:
         save(model.state_dict(), f=file)
     assert noted == ["model.pt", None]
+
+
+def test_a_part_of_a_model_is_told_from_its_other_parts_though_they_have_equal_shapes(tmp_path):
+    torch.manual_seed(0)
+    watch = Watch(WatchSettings(folder=str(tmp_path)))
+    model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 2))
+    saves = SaveWatch(watch)
+    watch.before_update(model.named_parameters)
+    watch.weights = model.named_parameters
+    last = copy.deepcopy(model[1:])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.01 * torch.randn_like(parameter)
+    assert kind(saves, model[1:].state_dict()) == "present"
+    assert kind(saves, last.state_dict()) == "initial"
