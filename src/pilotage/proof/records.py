@@ -165,6 +165,8 @@ def _read(path: Path) -> ProcessRecord | None:
     if header is None:
         return None
     last = {each["event"]: each for each in lines}
+    if "group" in last and header.get("size", 1) == 1:
+        header |= {"rank": last["group"]["rank"], "size": last["group"]["size"]}
     joined: dict[int, list[float]] = {}
     for each in lines:
         if each["event"] == "joined":
