@@ -43,19 +43,20 @@ class SaveWatch:
         replace_function(module, name, self._following)
 
     def _following(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def save(content: Any, *args: Any, **kwargs: Any) -> Any:
+        def save(*args: Any, **kwargs: Any) -> Any:
             if not self._is_saving and not self._watch.is_in_program:
                 self._is_saving = True
-                target = args[0] if args else kwargs.get("f", kwargs.get("filename"))
+                # Whatever their names are, the first two are what is saved, and where.
+                content, target, *_ = (*args, *_in_order(kwargs), None, None)
                 try:
                     line = self.note(content, target)
-                    result = original(content, *args, **kwargs)
+                    result = original(*args, **kwargs)
                 finally:
                     self._is_saving = False
                 if line is not None:
                     self._remember(line, target)
                 return result
-            return original(content, *args, **kwargs)
+            return original(*args, **kwargs)
 
         return save
 
@@ -113,6 +114,11 @@ class SaveWatch:
         if since <= 1e-6 * size or since <= 1e-2 * moved:
             return "initial"
         return "trained" if now <= 1.5 * moved else "other"
+
+
+def _in_order(given: dict[str, Any]) -> list[Any]:
+    """What is saved, and where, as far as a function is given them by name."""
+    return [given[name] for name in ("obj", "tensors", "f", "file", "filename") if name in given]
 
 
 def _looks_like_weights(table: list[tuple[str, Tensor]]) -> bool:

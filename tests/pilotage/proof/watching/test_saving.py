@@ -72,3 +72,16 @@ def test_a_part_of_a_model_is_told_from_its_other_parts_though_they_have_equal_s
             parameter += 0.01 * torch.randn_like(parameter)
     assert kind(saves, model[1:].state_dict()) == "present"
     assert kind(saves, last.state_dict()) == "initial"
+
+
+def test_what_is_saved_and_where_may_be_given_by_name(training, tmp_path, monkeypatch):
+    saves, model, train = training
+    train()
+    noted = []
+    monkeypatch.setattr(saves._watch, "note", lambda event, **fields: noted.append((fields["file"], fields["holds"])))
+    monkeypatch.setattr("pilotage.proof.watching.saving.users_line", lambda: "port.py:3")
+    saves._following(torch.save)(obj=model.state_dict(), f=tmp_path / "model.pt")
+    saves._following(torch.save)(model.state_dict(), f=tmp_path / "other.pt")
+    saves._following(lambda tensors, filename: None)(filename="model.safetensors", tensors=model.state_dict())
+    assert noted == [("model.pt", "present"), ("other.pt", "present"), ("model.safetensors", "present")]
+    assert torch.load(tmp_path / "model.pt").keys() == model.state_dict().keys()
