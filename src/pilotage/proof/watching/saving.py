@@ -109,6 +109,10 @@ class SaveWatch:
         moved = math.sqrt(sum(distance(left, start[id(left)]) ** 2 for left, _ in pairs if id(left) in start))
         since = math.sqrt(sum(distance(start[id(left)], right) ** 2 for left, right in pairs if id(left) in start))
         size = math.sqrt(sum(left["norm"] ** 2 for left, _ in pairs))
+        if not math.isfinite(size):
+            # A training that went wrong, and whose weights are saved as they are.
+            is_equal = all(math.isfinite(left["norm"]) == math.isfinite(right["norm"]) for left, right in pairs)
+            return "present" if is_equal else "other"
         if now <= 1e-6 * size or now <= 1e-2 * moved:
             return "present"
         if since <= 1e-6 * size or since <= 1e-2 * moved:

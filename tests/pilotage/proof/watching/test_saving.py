@@ -85,3 +85,13 @@ def test_what_is_saved_and_where_may_be_given_by_name(training, tmp_path, monkey
     saves._following(lambda tensors, filename: None)(filename="model.safetensors", tensors=model.state_dict())
     assert noted == [("model.pt", "present"), ("other.pt", "present"), ("model.safetensors", "present")]
     assert torch.load(tmp_path / "model.pt").keys() == model.state_dict().keys()
+
+
+def test_weights_that_are_not_finite_are_the_present_ones_too(training):
+    saves, model, train = training
+    train()
+    initial = copy.deepcopy(model.state_dict())
+    with torch.no_grad():
+        model.weight[1, 2] = float("nan")
+    assert kind(saves, model.state_dict()) == "present"
+    assert kind(saves, initial) == "other"
