@@ -1,5 +1,8 @@
 import copy
+import pickle
+from types import SimpleNamespace
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -95,3 +98,22 @@ def test_weights_that_are_not_finite_are_the_present_ones_too(training):
         model.weight[1, 2] = float("nan")
     assert kind(saves, model.state_dict()) == "present"
     assert kind(saves, initial) == "other"
+
+
+def test_weights_that_are_saved_as_arrays_are_seen(training, tmp_path, monkeypatch):
+    saves, model, train = training
+    initial = {name: each.numpy().copy() for name, each in model.state_dict().items()}
+    train()
+    arrays = {name: each.numpy() for name, each in model.state_dict().items()}
+    noted = []
+    monkeypatch.setattr(saves._watch, "note", lambda event, **fields: noted.append((fields["file"], fields["holds"])))
+    monkeypatch.setattr("pilotage.proof.watching.saving.users_line", lambda: "port.py:3")
+    functions = SimpleNamespace(savez=numpy.savez, savez_compressed=numpy.savez_compressed)
+    saves.follow_arrays(functions)
+    functions.savez(tmp_path / "model.npz", **arrays)
+    functions.savez_compressed(file=tmp_path / "first.npz", **initial)
+    functions.savez(tmp_path / "counts.npz", numpy.arange(3))
+    with (tmp_path / "model.pkl").open("wb") as file:
+        saves._following(pickle.dump)({"model": arrays}, file, protocol=4)
+    assert noted == [("model.npz", "present"), ("first.npz", "initial"), ("counts.npz", None), (None, "present")]
+    assert numpy.load(tmp_path / "model.npz").keys() == arrays.keys()
