@@ -16,6 +16,10 @@ networks, which had agreed with float64, differed by up to about 14 times that e
 """
 
 
+_FROM_POOLS = ("optimizer", "weight")
+"""Kinds of results that are computed from gradients."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mismatch:
     """A result that differs by more than rounding."""
@@ -72,14 +76,17 @@ def judge(
     again: Iterable[Callable[[], Outcome | None]] = (),
     *,
     is_suspect: bool = False,
+    pools: float = 0.0,
 ) -> Verdict:
     """Compare, and repeat the reference with other rounding as long as something is unexplained.
 
     Before, ``again`` repeats it without any change: differences of a forward that is not repeatable are not
     rounding. If such a forward ``is_suspect``, that is done even if all results agree. ``anyone`` tells whether
-    something is true in any process: all of them repeat together.
+    something is true in any process: all of them repeat together. ``pools`` is the distance that needs no explanation
+    in what is computed from pooled gradients, whose type may be a coarser one.
     """
-    explained = {id(quantity): tolerance for quantity in quantities}
+    plain = {id(each): max(tolerance, pools) if each.kind in _FROM_POOLS else tolerance for each in quantities}
+    explained = dict(plain)
     was_repeated = False
 
     def unexplained() -> list[Quantity]:
@@ -97,7 +104,7 @@ def judge(
         other = repeat()
         if other is not None:
             for quantity in quantities:
-                allowed = tolerance + _FACTOR * quantity.distance_of(other)
+                allowed = plain[id(quantity)] + _FACTOR * quantity.distance_of(other)
                 explained[id(quantity)] = max(explained[id(quantity)], allowed)
     mismatches = [Mismatch(quantity=each, explained=explained[id(each)]) for each in unexplained()]
     return Verdict(quantities=quantities, mismatches=mismatches, was_repeated=was_repeated)

@@ -82,6 +82,11 @@ class Request:
     parsers: Parsers = field(default_factory=dict)
 
     @property
+    def pools(self) -> Pooling:
+        """How gradients are pooled; the sum of an update's gradients is never a mean."""
+        return self.pooling if self.reduction is Reduction.MEAN else Pooling.POST
+
+    @property
     def separates_updates(self) -> bool:
         """Whether the update is a separate step even if it follows each micro-batch."""
         return self.separate_gradients or self.slots_on_host is not None
@@ -174,9 +179,7 @@ def _promises_equal_buffers(request: Request) -> bool:
 
 
 def _layout(request: Request) -> StateLayout:
-    layout = StateLayout.of(
-        request.module, request.plan, pooling=request.pooling, replica_groups=request.replica_groups
-    )
+    layout = StateLayout.of(request.module, request.plan, pooling=request.pools, replica_groups=request.replica_groups)
     refuse_overlaps(request.module, layout)
     layout = replace(layout, slots_on_host=request.slots_on_host)
     return layout if request.optimizer_shards is None else request.optimizer_shards.layout(layout)
@@ -233,7 +236,7 @@ def _divisor(request: Request, parameter: str) -> int:
     # A gradient step already divides by the number of instances.
     instances = request.batching.instances if request.separate_gradients else 1
     replicas = request.batching.replicas * instances if groups is None else groups.members
-    match request.pooling:
+    match request.pools:
         case Pooling.RUNNING if groups is None:
             # The pool of each instance is already a mean, and the pools are summed.
             return instances

@@ -160,15 +160,21 @@ def read_run(folder: Path) -> ScriptRecord:
 
 def _read(path: Path) -> ProcessRecord | None:
     lines = [parsed for text in path.read_text(errors="replace").splitlines() if (parsed := _parsed(text)) is not None]
-    kinds = {"process", "updates", "tensors", "weights", "summary", "end"}
+    kinds = {"process", "updates", "tensors", "weights", "summary", "end", "joined"}
     header = next((each for each in lines if each["event"] == "process"), None)
     if header is None:
         return None
     last = {each["event"]: each for each in lines}
+    if "group" in last and header.get("size", 1) == 1:
+        header |= {"rank": last["group"]["rank"], "size": last["group"]["size"]}
+    joined: dict[int, list[float]] = {}
+    for each in lines:
+        if each["event"] == "joined":
+            joined.setdefault(each["step"], []).extend(each["rates"])
     return ProcessRecord(
         header=header,
         updates=tuple(
-            _update(row, each["common"], each["epoch"])
+            _update(row, each["common"], each["epoch"], joined)
             for each in lines
             if each["event"] == "updates"
             for row in each["rows"]
@@ -180,9 +186,11 @@ def _read(path: Path) -> ProcessRecord | None:
     )
 
 
-def _update(row: list[Any], common: Fields, epoch: float) -> Update:
-    """An update from its row, with what it shares with its neighbours."""
+def _update(row: list[Any], common: Fields, epoch: float, joined: Mapping[int, list[float]]) -> Update:
+    """An update from its row, with what it shares with its neighbours, and the rates of other optimizers."""
     step, losses, exchanges, moment, loads, skipped, facts = row
+    if step in joined:
+        common = {**common, "rates": [*common.get("rates", ()), *joined[step]]}
     return Update(
         {
             **common,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -25,8 +26,20 @@ FORMAT = 1
 
 def write_result(proof: Proof, path: Path) -> None:
     """Write a proof as JSON."""
-    text = json.dumps(as_data(proof), indent=1, ensure_ascii=False)
+    text = json.dumps(_writable(as_data(proof)), indent=1, ensure_ascii=False, allow_nan=False)
     write_whole(path, text.encode())
+
+
+def _writable(value: Any) -> Any:
+    """A value for JSON, which has no numbers like NaN: they become texts that ``float`` reads."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {key: _writable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_writable(each) for each in value]
+    return value
 
 
 def as_data(proof: Proof) -> dict[str, Any]:

@@ -112,9 +112,13 @@ def watched_environment(settings: WatchSettings) -> dict[str, str]:
 def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout: float) -> None:
     """Raise if a run cannot be judged."""
     steps, wanted = run.record.steps, run.settings.steps
-    said = _said(folder)
     if steps >= wanted:
         return
+    said = _said(folder)
+    error = next((each.error for each in (*run.record.trained, *run.record.others) if each.error is not None), None)
+    if error is not None and not _ERROR.search(said):
+        # The last line of a message of several lines does not name the error.
+        said = f" {error}"
     if timed_out:
         raise ProofError(
             f"{run.name} was stopped after {timeout:.0f} s (--timeout), with {steps} of {wanted} updates.{said}"

@@ -263,6 +263,7 @@ class Comparison:
             self._anyone,
             self._again(),
             is_suspect=self.foreign.were_drawn,
+            pools=self._tolerance_of_pools(),
         )
         is_chance = verdict.unrepeatable is not None and self.foreign.were_drawn
         if self._anyone(is_chance):
@@ -336,6 +337,11 @@ class Comparison:
     def _noting(self, outputs: ModuleOutputs, module: nn.Module) -> Iterator[None]:
         with self.check.around(module), outputs.noted(module):
             yield
+
+    def _tolerance_of_pools(self) -> float:
+        """The distance that needs no explanation in gradients of several micro-batches; 0 if none are pooled."""
+        is_pooled = self.check.compilation.execution.batching.micro_batches_per_update > 1
+        return tolerance([self.session.program.layout.accumulation_type]) if is_pooled else 0.0
 
     def _dtypes(self) -> list[torch.dtype]:
         tensors = [*self.start.parameters.values(), *self.inputs]

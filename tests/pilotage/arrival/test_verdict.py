@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 
 from pilotage.arrival.comparison import Quantity
@@ -33,6 +35,17 @@ def test_other_rounding_explains_a_difference_as_large():
     verdict = judge([quantity(1.0, 1.01)], 1e-4, [outcome(1.01), outcome(1.02), never], bool)
     assert verdict.agrees
     assert verdict.was_repeated
+
+
+def test_only_what_is_computed_from_pooled_gradients_may_have_the_rounding_of_their_type():
+    def agrees(kind, pools):
+        found = replace(quantity(1.0, 1.001), kind=kind)
+        return judge([found], 1e-4, [], bool, pools=pools).agrees
+
+    assert agrees("optimizer", 5e-3)
+    assert agrees("weight", 5e-3)
+    assert not agrees("output", 5e-3)
+    assert not agrees("weight", 0.0)
 
 
 def test_what_rounding_does_not_explain_is_a_mismatch():

@@ -40,6 +40,21 @@ def test_processes_that_trained_come_in_the_order_of_their_ranks(tmp_path):
     assert [each.rank for each in run.others] == [2]
 
 
+def test_processes_that_a_script_starts_itself_have_the_ranks_of_the_group_that_they_join(tmp_path):
+    for rank in (1, 0):
+        write(tmp_path, f"{2 - rank}", line("process", rank=0, size=1), line("group", rank=rank, size=2), updates())
+    write(tmp_path, "3", line("process", rank=2, size=3), line("group", rank=0, size=1), updates())
+    found = [(each.rank, each.header["size"]) for each in read_run(tmp_path).trained]
+    assert found == [(0, 2), (1, 2), (2, 3)]
+
+
+def test_the_rates_of_an_update_are_those_of_all_optimizers_that_made_it(tmp_path):
+    rates = line("joined", step=1, rates=[0.2]), line("joined", step=1, rates=[0.3]), line("joined", step=2, rates=[1])
+    write(tmp_path, "1", line("process", rank=0), updates(), *rates)
+    (update,) = read_run(tmp_path).first.updates
+    assert update.rates == [0.2, 0.3]
+
+
 def test_the_samples_of_an_update_are_those_of_all_its_batches(tmp_path):
     load = [0, 1, 2, [3, 4], None]
     write(tmp_path, "1", line("process", rank=0), updates(load, load))

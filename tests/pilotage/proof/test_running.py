@@ -47,6 +47,20 @@ def test_a_script_that_ends_badly_gives_one_clear_line(watched, word):
 
 
 @pytest.mark.slow
+def test_an_error_with_a_message_of_several_lines_is_named(watched, script):
+    path = script(
+        "import torch\n"
+        "weight = torch.nn.Parameter(torch.ones(2))\n"
+        "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+        "weight.sum().backward()\n"
+        "optimizer.step()\n"
+        "raise ValueError('there are no events:\\n- none in a.h5\\n- none in b.h5')\n"
+    )
+    with pytest.raises(ProofError, match=r"1 of 50 updates. ValueError: there are no events: - none in a.h5 - none in"):
+        watched(path)
+
+
+@pytest.mark.slow
 def test_the_error_of_a_script_under_torchrun_is_named(tmp_path, script):
     path = script("import torch\nraise ValueError('there are no events')\n")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(path)]

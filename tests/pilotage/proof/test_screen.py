@@ -1,3 +1,4 @@
+import json
 import runpy
 from pathlib import Path
 
@@ -73,6 +74,18 @@ def test_findings_come_with_line_and_remedy(process, proof_of):
 def test_an_audit_counts_its_findings(process, proof_of):
     assert "No findings." in text_of(proof_of(None, process()))
     assert "1 finding." in text_of(proof_of(None, process(), [FINDING]))
+
+
+def test_a_result_file_is_json_though_a_loss_is_not_finite(process, proof_of, tmp_path):
+    numbers = {2: float("nan"), 3: float("inf"), 4: -float("inf")}
+    lost = process(each=lambda number: {"losses": [numbers.get(number, 1.0)]})
+    write_result(proof_of(process(), lost), tmp_path / "result.json")
+
+    def refuse(text):
+        raise AssertionError(f"{text} is not JSON")
+
+    data = json.loads((tmp_path / "result.json").read_text(), parse_constant=refuse)
+    assert data["comparison"]["losses"]["after"][:4] == [1.0, "NaN", "Infinity", "-Infinity"]
 
 
 def test_a_result_file_holds_all_that_is_needed_to_repeat_the_proof(process, proof_of, tmp_path):

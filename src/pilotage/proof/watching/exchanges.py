@@ -28,7 +28,7 @@ class ExchangeWatch:
         """Follow collective operations from now on."""
         for name in (*_SUMMING, *_OTHERS):
             replace_function(distributed, name, partial(self._counted, name))
-        replace_function(distributed, "init_process_group", _joined)
+        replace_function(distributed, "init_process_group", partial(self._joined, distributed))
         self._watch.summaries.append(lambda: {"collectives": dict(self._counts)})
 
     def _counted(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,11 +41,13 @@ class ExchangeWatch:
 
         return call
 
+    def _joined(self, distributed: ModuleType, original: Callable[..., Any]) -> Callable[..., Any]:
+        def join(*args: Any, **kwargs: Any) -> Any:
+            # Scripts that use gloo occasionally abort at exit because of gloo itself, which would end the proof.
+            wait_at_exit()
+            result = original(*args, **kwargs)
+            # Processes that a script starts itself have no variables that say this.
+            self._watch.note("group", rank=distributed.get_rank(), size=distributed.get_world_size())
+            return result
 
-def _joined(original: Callable[..., Any]) -> Callable[..., Any]:
-    def join(*args: Any, **kwargs: Any) -> Any:
-        # Scripts that use gloo occasionally abort at exit because of gloo itself, which would end the proof.
-        wait_at_exit()
-        return original(*args, **kwargs)
-
-    return join
+        return join

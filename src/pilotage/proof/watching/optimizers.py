@@ -89,6 +89,10 @@ class OptimizerWatch:
             )
         return found
 
+    def with_gradients(self) -> list[torch.optim.Optimizer]:
+        """All optimizers whose step would change something."""
+        return [each.optimizer for each in self._known.values() if has_gradients(each.optimizer)]
+
     def stepped(self, optimizer: torch.optim.Optimizer, *, works: bool) -> tuple[int, list[float]]:
         """An optimizer was stepped; ``works`` says whether it had gradients. Returns its number, and the rates."""
         found = self._known.get(id(optimizer)) or self.known(optimizer)

@@ -24,6 +24,17 @@ __all__ = ["SaveWatch"]
 _DEEPEST = 4
 
 
+def _content_and_file(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """What is saved, and where: the first two arguments, whatever their names are."""
+    named = [kwargs[name] for name in ("obj", "tensors", "f", "file", "filename") if name in kwargs]
+    content, target, *_ = (*args, *named, None, None)
+    return content, target
+
+
+def _arrays_and_file(file: Any = None, *arrays: Any, **named: Any) -> tuple[Any, Any]:
+    return {**{str(place): each for place, each in enumerate(arrays)}, **named}, file
+
+
 class SaveWatch:
     """Compares what is saved with the weights that are trained at that moment."""
 
@@ -42,20 +53,27 @@ class SaveWatch:
         """Follow another function that writes tensors, given as its first argument."""
         replace_function(module, name, self._following)
 
-    def _following(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def save(content: Any, *args: Any, **kwargs: Any) -> Any:
+    def follow_arrays(self, module: ModuleType) -> None:
+        """Follow functions of numpy, which are given the arrays of a file after its name."""
+        for name in ("savez", "savez_compressed"):
+            replace_function(module, name, lambda original: self._following(original, _arrays_and_file))
+
+    def _following(
+        self, original: Callable[..., Any], read: Callable[..., tuple[Any, Any]] = _content_and_file
+    ) -> Callable[..., Any]:
+        def save(*args: Any, **kwargs: Any) -> Any:
             if not self._is_saving and not self._watch.is_in_program:
                 self._is_saving = True
-                target = args[0] if args else kwargs.get("f", kwargs.get("filename"))
+                content, target = read(*args, **kwargs)
                 try:
                     line = self.note(content, target)
-                    result = original(content, *args, **kwargs)
+                    result = original(*args, **kwargs)
                 finally:
                     self._is_saving = False
                 if line is not None:
                     self._remember(line, target)
                 return result
-            return original(content, *args, **kwargs)
+            return original(*args, **kwargs)
 
         return save
 
@@ -96,7 +114,11 @@ class SaveWatch:
             return "early" if initial or _looks_like_weights(table) else None
         saved = digest_weights(table)
         present = digest_weights(self._watch.weights())
-        pairs = match_weights(present, saved)
+        if len(saved) < len(present):
+            # A part of the model: others of its tensors may have the same shape.
+            pairs = [(left, right) for right, left in match_weights(saved, present)]
+        else:
+            pairs = match_weights(present, saved)
         if len(pairs) < max(1, len(present) // 2):
             return None
         now = math.sqrt(sum(distance(left, right) ** 2 for left, right in pairs))
@@ -104,6 +126,10 @@ class SaveWatch:
         moved = math.sqrt(sum(distance(left, start[id(left)]) ** 2 for left, _ in pairs if id(left) in start))
         since = math.sqrt(sum(distance(start[id(left)], right) ** 2 for left, right in pairs if id(left) in start))
         size = math.sqrt(sum(left["norm"] ** 2 for left, _ in pairs))
+        if not math.isfinite(size):
+            # A training that went wrong, and whose weights are saved as they are.
+            is_equal = all(math.isfinite(left["norm"]) == math.isfinite(right["norm"]) for left, right in pairs)
+            return "present" if is_equal else "other"
         if now <= 1e-6 * size or now <= 1e-2 * moved:
             return "present"
         if since <= 1e-6 * size or since <= 1e-2 * moved:
@@ -123,13 +149,18 @@ def _mark_of(path: Path) -> tuple[int, int]:
 def _tables_in(content: Any, depth: int) -> list[list[tuple[str, Tensor]]]:
     """Everything in a saved value that may be a state dictionary."""
     if isinstance(content, nn.Module):
-        return [[(name, tensor.detach()) for name, tensor in content.state_dict().items() if _is_number(tensor)]]
+        content, depth = content.state_dict(), 1
     if not isinstance(content, dict) or depth == 0:
         return []
-    own = [(str(name), value.detach()) for name, value in content.items() if _is_number(value)]
+    found = ((str(name), _numbers_of(value)) for name, value in content.items())
+    own = [(name, tensor) for name, tensor in found if tensor is not None]
     deeper = [table for value in content.values() for table in _tables_in(value, depth - 1)]
     return [own, *deeper]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()
+def _numbers_of(value: Any) -> Tensor | None:
+    """A tensor of floating-point numbers, or one that shares the memory of an array; None for all else."""
+    if type(value).__module__ == "numpy" and getattr(getattr(value, "dtype", None), "kind", None) == "f":
+        with suppress(TypeError, ValueError, RuntimeError):
+            value = torch.as_tensor(value)
+    return value.detach() if isinstance(value, Tensor) and value.is_floating_point() else None

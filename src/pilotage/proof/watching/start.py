@@ -84,6 +84,8 @@ def _watch_torch(watch: Watch) -> None:
             "poptorch._executor.optimizer_link": wrappers.follow_optimizer_link,
             "habana_frameworks.torch.hpu.graphs.wrapping": wrappers.follow_functions("wrap_in_hpu_graph", trains=False),
             "safetensors.torch": lambda module: saves.follow(module, "save_file"),
+            "numpy": saves.follow_arrays,
+            "pickle": lambda module: saves.follow(module, "dump"),
             **dict.fromkeys(_DEVICES, lambda module: None),
         },
         failed=lambda name, error: _note_failure(watch, name, error),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -52,6 +52,10 @@ class UpdateWatch:
         """What is known about the last update, kept as long as it stays the same."""
         self._before: Any = None
         """The hook before the steps of optimizers, as long as it is needed."""
+        self._together: list[torch.optim.Optimizer] = []
+        """Optimizers that have gradients before the first update, and no parameter in common."""
+        self._last: tuple[int, list[torch.optim.Optimizer]] = (0, [])
+        """The number of the last update that the script has made itself, and the optimizers that have made it."""
 
     def install(self) -> None:
         """Follow updates from now on."""
@@ -145,7 +149,8 @@ class UpdateWatch:
             return
         is_ready = has_gradients(optimizer)
         if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
-            watch.before_update(lambda: _named(optimizer))
+            self._together = _apart([optimizer, *self._optimizers.with_gradients()])
+            watch.before_update(self._weights_of(optimizer))
         if not is_ready:
             return
         if watch.settings.gradient_factor != 1.0:
@@ -164,7 +169,7 @@ class UpdateWatch:
         if watch.is_digested:
             self._line = users_line()
         if works:
-            watch.weights = lambda: _named(optimizer)
+            watch.weights = self._weights_of(optimizer)
             if watch.settings.noise:
                 _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
         self._without_step = 0
@@ -172,8 +177,30 @@ class UpdateWatch:
             self._before.remove()
             self._before = None
         if works:
-            watch.versions = [each._version for group in optimizer.param_groups for each in group["params"]]
+            watch.versions = [each._version for each in _parameters(self._changed_by(optimizer))]
+        if works and self._is_part_of_last(optimizer):
+            self._last[1].append(optimizer)
+            watch.join(rates)
+            return
+        self._last = (watch.updates + 1, [optimizer])
         self._close(number, rates, works=works)
+
+    def _is_part_of_last(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether a step uses the gradients that the step before, of another optimizer, has used.
+
+        Scripts with an encoder and a decoder, for example, often give each an optimizer of its own.
+        """
+        number, optimizers = self._last
+        is_next = self._watch.updates == number and not self._watch.pending.backwards
+        return bool(number) and is_next and not any(each is optimizer for each in optimizers)
+
+    def _changed_by(self, optimizer: torch.optim.Optimizer) -> list[torch.optim.Optimizer]:
+        """The optimizers whose weights are digested after a step of this one."""
+        return self._together if any(each is optimizer for each in self._together) else [optimizer]
+
+    def _weights_of(self, optimizer: torch.optim.Optimizer) -> Callable[[], Iterator[tuple[str, Tensor]]]:
+        optimizers = self._changed_by(optimizer)
+        return lambda: _named(_parameters(optimizers))
 
     def _zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -213,9 +240,25 @@ def _is_given_closure(args: Any, kwargs: Any) -> bool:
     return any(callable(each) for each in (*args[1:], *kwargs.values()))
 
 
-def _named(optimizer: torch.optim.Optimizer) -> Iterator[tuple[str, Tensor]]:
-    for number, parameter in enumerate(parameters_of(optimizer)):
-        yield str(number), parameter
+def _apart(optimizers: Sequence[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
+    """The first of these optimizers, and all others that have no parameter in common with those before them."""
+    found: list[torch.optim.Optimizer] = []
+    seen: set[int] = set()
+    for each in optimizers:
+        own = set(map(id, parameters_of(each)))
+        if not own & seen:
+            found.append(each)
+            seen |= own
+    return found
+
+
+def _parameters(optimizers: Iterable[torch.optim.Optimizer]) -> list[Tensor]:
+    # As a list, not as a generator: this is asked in each step.
+    return [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+
+
+def _named(parameters: Iterable[Tensor]) -> Iterator[tuple[str, Tensor]]:
+    return ((str(number), each) for number, each in enumerate(parameters))
 
 
 @torch.no_grad()

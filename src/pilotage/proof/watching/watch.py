@@ -104,6 +104,8 @@ class Watch:
         """Names and shapes of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
         """Their description."""
+        self._digested: int | None = None
+        """The update after which weights were digested last."""
         self._sketches: list[tuple[int, Any]] = []
         """Sketches of these weights that are still to be written, each with the number of its update."""
         self.is_undigested = False
@@ -162,6 +164,16 @@ class Watch:
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
             self._stop()
 
+    def join(self, rates: list[float]) -> None:
+        """Another optimizer has made a part of the last update: note its rates, and digest the weights again."""
+        if self.updates > self.settings.steps:
+            return
+        self.record.wait("joined", step=self.updates, rates=rates)
+        if self._digested == self.updates and self.weights is not None:
+            self._digest(self.updates, list(self.weights()))
+        if self.updates <= 3 or self.is_stopping:
+            self.write()
+
     def expect_change(self, handed_out: Any = None, *, is_counted: bool = False) -> None:
         """The script may change the weights from here on: digest them, if that was not done.
 
@@ -194,6 +206,7 @@ class Watch:
         """Note what the weights are; their names and shapes only when these are new."""
         from pilotage.proof.watching.digests import describe_weights, sketch_weights
 
+        self._digested = step
         kind = [(name, tensor.shape) for name, tensor in named]
         if kind != self._kind:
             self._write_sketches()

@@ -8,6 +8,7 @@ import torch
 from pilotage.proof.running import run_watched
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.updates import _add_noise_to_gradients
+from pilotage.proof.weights import distance
 
 DATA = """
 import torch
@@ -57,6 +58,17 @@ for x, y in DataLoader(data, batch_size=8):
     optimizer.step(closure)
 """
 
+TWO_OPTIMIZERS = """
+first = torch.optim.Adam(model[0].parameters(), lr=0.01)
+last = torch.optim.SGD(model[2].parameters(), lr=0.1)
+for number, (x, y) in enumerate(DataLoader(data, batch_size=4, shuffle=True)):
+    first.zero_grad(), last.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    first.step()
+    if number != 4:
+        last.step()
+"""
+
 
 @pytest.fixture
 def record(tmp_path, script, monkeypatch):
@@ -103,6 +115,19 @@ def test_the_first_weights_are_those_before_a_step_that_is_given_a_closure(recor
     found = record(CLOSURE, steps=4)
     assert sorted(found.weights) == [*range(5)]
     assert found.weights[0] != found.weights[1]
+
+
+@pytest.mark.slow
+def test_steps_of_two_optimizers_after_one_backward_pass_are_one_update(record):
+    found = record(TWO_OPTIMIZERS, steps=12)
+    assert [each.step for each in found.updates] == list(range(1, 13))
+    assert all(len(each.losses) == 1 and each.samples == 4 for each in found.updates)
+    assert [each.rates for each in found.updates] == [[0.01, 0.1]] * 4 + [[0.01]] + [[0.01, 0.1]] * 7
+    assert [each["shape"] for each in found.weights[0]] == [[8, 6], [8], [1, 8], [1]]
+    pairs = [zip(found.weights[step - 1], found.weights[step], strict=True) for step in range(1, 11)]
+    apart = [[distance(*pair) for pair in each] for each in pairs]
+    assert all(all(each) for step, each in enumerate(apart, 1) if step != 5)
+    assert [bool(each) for each in apart[4]] == [True, True, False, False]
 
 
 def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():

@@ -72,6 +72,36 @@ def test_clipping_looks_at_the_pooled_gradients(accumulation, network, batch, tr
     assert_same(module, twin)
 
 
+@pytest.mark.parametrize("strategy", poptorch.MeanReductionStrategy)
+def test_a_sum_of_gradients_is_no_mean_whatever_the_strategy_of_means(
+    strategy, network, batch, training, step_eagerly, assert_same
+):
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(4)
+    options.Training.accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)
+    options.Training.setMeanAccumulationAndReplicationReductionStrategy(strategy)
+    module, twin = network(), network()
+    model = training(module, optim.SGD(module.parameters(), lr=0.1), options)
+    reference = torch.optim.SGD(twin.parameters(), lr=0.4)
+    for _ in range(2):
+        model(*batch)
+        step_eagerly(twin, reference)
+    assert_same(module, twin)
+
+
+def test_gradients_pooled_in_float16_are_summed_if_a_sum_is_asked_for(
+    network, batch, training, step_eagerly, assert_same
+):
+    options = poptorch.Options()
+    options.Training.gradientAccumulation(4)
+    options.Training.accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)
+    module, twin = network(), network()
+    model = training(module, optim.SGD(module.parameters(), lr=0.1, accum_type=torch.float16), options)
+    model(*batch)
+    step_eagerly(twin, torch.optim.SGD(twin.parameters(), lr=0.4))
+    assert_same(module, twin, 1e-3)
+
+
 @pytest.mark.parametrize("bias_correction", [True, False])
 def test_lamb_scales_its_steps_by_the_trust_ratio(bias_correction, network, batch, training, assert_same):
     module, twin = network(), network()
