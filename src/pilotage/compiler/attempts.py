@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,9 +35,10 @@ def compile_without_failing_changes(
     device: torch.device,
     without: Collection[str] = (),
 ) -> Compiled:
-    """Compile a graph; after an error, without each of our changes on its own, then without all of them.
+    """Compile a graph; after an error, without all of our changes, then with as many of them as possible.
 
-    The last attempt also leaves out optimizations of Inductor. Raises the error without our changes: Inductor's own.
+    If the graph cannot be compiled without our changes either, optimizations of Inductor are left out as well. Raises
+    the error without our changes: Inductor's own.
     """
     excluded = frozenset(without)
     dropped: list[str] = []
@@ -54,11 +55,11 @@ def compile_without_failing_changes(
         except Exception as error:
             if not changes.made:
                 raise
-            compiled = _first_that_works(graph, arguments, folder, device, excluded, changes.made, error)
+            compiled = _without(graph, arguments, folder, device, excluded, changes.made, error)
             return Compiled(compiled.made, (*dropped, *compiled.dropped))
 
 
-def _first_that_works(
+def _without(
     graph: GraphModule,
     arguments: Sequence[Tensor],
     folder: Path,
@@ -67,32 +68,38 @@ def _first_that_works(
     suspects: Sequence[str],
     error: Exception,
 ) -> Compiled:
-    """Compile without each suspect on its own, then without all of them, then cautiously."""
-    own = error
-    for what, changes in _retries(excluded, suspects):
+    """Compile without the suspects; if one of them alone is to blame, with the others."""
+    names = ", ".join(suspects)
+    which = f"The change {names!r} is" if len(suspects) == 1 else f"The changes {names} are"
+    none = Changes(excluded | {*suspects})
+    try:
+        _attempt(graph, arguments, folder, device, none)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as own:
+        cautious = Changes(excluded | {*suspects}, is_cautious=True)
+        which = f"The changes {names} and some optimizations of Inductor are"
         try:
-            _attempt(graph, arguments, folder, device, changes)
+            _attempt(graph, arguments, folder, device, cautious)
         except torch.OutOfMemoryError:
             raise
-        except Exception as latest:
-            if not changes.is_cautious:
-                own = latest
-        else:
-            return Compiled(tuple(changes.made), (f"{what} left out: {described(error)}",))
-    raise own
-
-
-def _retries(excluded: frozenset[str], suspects: Sequence[str]) -> Iterator[tuple[str, Changes]]:
-    """What to leave out, in words, and the changes that remain."""
-    for name in suspects:
-        yield f"The change {name!r} is", Changes(excluded | {name})
-    names = ", ".join(suspects)
-    if len(suspects) > 1:
-        yield f"The changes {names} are", Changes(excluded | {*suspects})
-    yield (
-        f"The changes {names} and some optimizations of Inductor are",
-        Changes(excluded | {*suspects}, is_cautious=True),
-    )
+        except Exception:
+            raise own from None
+        return Compiled(tuple(cautious.made), (f"{which} left out: {described(error)}",))
+    aside = folder.with_name(f"{folder.name}, in part")
+    for name in suspects if len(suspects) > 1 else ():
+        others = Changes(excluded | {name})
+        try:
+            _attempt(graph, arguments, aside, device, others)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            continue
+        shutil.rmtree(folder)
+        aside.rename(folder)
+        return Compiled(tuple(others.made), (f"The change {name!r} is left out: {described(error)}",))
+    shutil.rmtree(aside, ignore_errors=True)
+    return Compiled(tuple(none.made), (f"{which} left out: {described(error)}",))
 
 
 def _attempt(

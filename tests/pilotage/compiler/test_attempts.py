@@ -67,6 +67,7 @@ class Compiler:
         self.attempts.append([name for name in ALL if name not in changes.without])
         self.was_cautious = changes.is_cautious
         folder.mkdir()
+        (folder / "made").write_text(" ".join(self.attempts[-1]))
         for name in self.attempts[-1]:
             if name in self.raising:
                 raise ChangeFailed(name) from ValueError("fault in the change")
@@ -79,7 +80,10 @@ class Compiler:
 def compiled(monkeypatch, tmp_path):
     def run(compiler, without=()):
         monkeypatch.setattr(attempts, "compile_graph", compiler)
-        return compile_without_failing_changes(None, [], tmp_path / "code", torch.device("cpu"), without)
+        done = compile_without_failing_changes(None, [], tmp_path / "code", torch.device("cpu"), without)
+        assert [each.name for each in tmp_path.iterdir()] == ["code"]
+        assert (tmp_path / "code" / "made").read_text().split() == [*done.made]
+        return done
 
     return run
 
@@ -93,7 +97,7 @@ def test_a_change_that_the_compiler_cannot_digest_is_dropped_on_its_own(compiled
     assert compiled(compiler) == Compiled(
         ("first", "third"), ("The change 'second' is left out: RuntimeError: cannot be lowered",)
     )
-    assert compiler.attempts == [ALL, ["second", "third"], ["first", "third"]]
+    assert compiler.attempts == [ALL, [], ["second", "third"], ["first", "third"]]
 
 
 def test_a_change_that_raises_is_dropped_at_once(compiled):
@@ -109,7 +113,7 @@ def test_if_no_single_change_is_to_blame_all_are_dropped(compiled):
     found = compiled(compiler)
     assert found.made == ()
     assert found.dropped == ("The changes first, second, third are left out: RuntimeError: cannot be lowered",)
-    assert compiler.attempts[-1] == []
+    assert compiler.attempts == [ALL, [], ["second", "third"], ["first", "third"], ["first", "second"]]
     assert not compiler.was_cautious
 
 
@@ -124,7 +128,7 @@ def test_an_error_of_inductors_own_optimizations_is_avoided_in_the_last_attempt(
     (line,) = compiled(compiler).dropped
     assert line.startswith("The changes first, second, third and some optimizations of Inductor are left out: ")
     assert compiler.was_cautious
-    assert len(compiler.attempts) == 6
+    assert len(compiler.attempts) == 3
 
 
 def test_two_kinds_of_faults_are_both_named(compiled):
@@ -139,8 +143,10 @@ def test_an_error_that_remains_without_changes_is_inductors_own(compiled):
             super().__call__(graph, arguments, folder, device, changes)
             raise RuntimeError(f"with {len(changes.made)} changes{', cautiously' * changes.is_cautious}")
 
+    compiler = Failing()
     with pytest.raises(RuntimeError, match=r"^with 0 changes$"):
-        compiled(Failing())
+        compiled(compiler)
+    assert len(compiler.attempts) == 3
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), NotSelfContained("calls Inductor")])
