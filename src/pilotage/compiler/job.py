@@ -38,9 +38,6 @@ class CompileJob:
     precision: Mapping[str, Any]
     """Torch's precision settings."""
 
-    libraries: OperatorLibraries = field(default_factory=OperatorLibraries)
-    """What defines the program's custom operators."""
-
     must_compile: bool = False
     """Use compiled code even if it is slower."""
 
@@ -59,7 +56,7 @@ class CompileJob:
             "threads": self.threads,
             "compiler_threads": self.compiler_threads,
             "precision": dict(self.precision),
-            "libraries": self.libraries.to_data(),
+            "libraries": OperatorLibraries.of(self.program).to_data(),
             "must_compile": self.must_compile,
             "about": dict(self.about),
             "inputs": len(self.inputs),
@@ -74,9 +71,8 @@ class CompileJob:
     def read(cls, path: Path) -> CompileJob:
         """Read a job from a file."""
         content, tensors = read_archive(path)
-        libraries = OperatorLibraries.from_data(content["libraries"])
         # Reading a program looks up its operators.
-        libraries.load()
+        OperatorLibraries.from_data(content["libraries"]).load()
         return cls(
             program=program_from_data(content["program"], _named(tensors, "constant/"), TRUSTED),
             fingerprint=Fingerprint(content["parts"]),
@@ -88,7 +84,6 @@ class CompileJob:
             threads=content["threads"],
             compiler_threads=content["compiler_threads"],
             precision=content["precision"],
-            libraries=libraries,
             must_compile=content["must_compile"],
             about=content["about"],
         )

@@ -33,7 +33,7 @@ class CompilingProcess:
         self._messages = (self._scratch / "messages").open("w+b")
         # The compiling process exits when its standard input closes, even if this process is killed.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pilotage.compiler.worker", str(self._scratch / "job")],
+            [sys.executable, "-m", "pilotage.compiler.worker.main", str(self._scratch / "job")],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._messages,

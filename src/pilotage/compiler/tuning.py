@@ -8,9 +8,6 @@ from typing import Any, Self
 
 from pilotage.options.choices import Tier
 
-REQUIRED_GAIN = 0.98
-"""A way other than the plain graph must take less than this fraction of its time."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tuning:

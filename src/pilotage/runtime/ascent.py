@@ -94,7 +94,6 @@ class Ascent:
     schedule: Schedule
     policy: CompilePolicy
     tell: Callable[[Event], None]
-    libraries: OperatorLibraries = field(default_factory=OperatorLibraries)
     about: Mapping[str, str] = field(default_factory=dict)
     """A description of the program, shown by `pilotage cache`."""
 
@@ -258,7 +257,6 @@ class Ascent:
             threads=torch.get_num_threads(),
             compiler_threads=max(1, min(self.cores - 1, 8)),
             precision=precision_settings(),
-            libraries=self.libraries,
             must_compile=self.policy.is_required,
             about=self.about,
         )
@@ -343,6 +341,8 @@ def ascent_for(
             )
         return None
     try:
+        # Raises if an operator of the program works in this process only.
+        OperatorLibraries.of(program)
         return Ascent(
             program=with_returned_loss_check(program),
             fingerprint=fingerprint(program, compile_target(device)),
@@ -351,7 +351,6 @@ def ascent_for(
             schedule=schedule,
             policy=policy,
             tell=tell,
-            libraries=OperatorLibraries.of(program),
             about=about or {},
         )
     except (OptionError, CaptureError) as error:

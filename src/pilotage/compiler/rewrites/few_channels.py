@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from pilotage.compiler.benchmarking import best_seconds
 from pilotage.compiler.rewrites.folding import Folding, stored_like
 from pilotage.compiler.rewrites.insertion import insert_call
+from pilotage.compiler.worker.benchmarking import best_seconds
 
 aten = torch.ops.aten
 

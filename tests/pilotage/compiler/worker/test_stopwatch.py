@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotage.compiler import stopwatch
-from pilotage.compiler.stopwatch import Stopwatch
+from pilotage.compiler.worker import stopwatch
+from pilotage.compiler.worker.stopwatch import Stopwatch
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from pilotage.compiler.benchmarking import best_seconds, best_seconds_in_threads
+from pilotage.compiler.worker.benchmarking import best_seconds, best_seconds_in_threads
 
 QUICK, SLOW = 0.001, 0.02
 

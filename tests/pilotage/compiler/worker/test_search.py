@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pilotage.compiler import worker
 from pilotage.compiler.changes import BLOCK_SIZES
-from pilotage.compiler.worker import Build
+from pilotage.compiler.worker import search as searching
+from pilotage.compiler.worker.ways import Build
 
 GRAPH, STORED = "graph", "graph, channels last"
 COMPILED, COMPILED_STORED, QUICK = "compiled", "compiled, channels last", "compiled, quickly"
@@ -42,16 +42,18 @@ def tuned(monkeypatch, tmp_path):
         def agreeing(ways, *_):
             return {way: trial for way, trial in ways.items() if (str(way), len(compiled)) not in wrong}
 
-        monkeypatch.setattr(worker, "Trial", Trial)
-        monkeypatch.setattr(worker, "_results", lambda _: [torch.ones(1)])
-        monkeypatch.setattr(worker, "_float64_results", lambda _: (None, ""))
-        monkeypatch.setattr(worker, "_results_rounded_differently", lambda *_: [])
-        monkeypatch.setattr(worker, "_in_channels_last", lambda *_: Trial() if STORED in timings else None)
-        monkeypatch.setattr(worker, "_agreeing", agreeing)
-        monkeypatch.setattr(worker, "_compiled", build)
-        monkeypatch.setattr(worker, "_measure", lambda ways, *_: {way: timings[str(way)] for way in ways})
+        monkeypatch.setattr(searching, "Trial", Trial)
+        monkeypatch.setattr(searching, "results", lambda _: [torch.ones(1)])
+        monkeypatch.setattr(searching, "float64_results", lambda _: (None, ""))
+        monkeypatch.setattr(searching, "results_rounded_differently", lambda *_: [])
+        monkeypatch.setattr(searching, "_in_channels_last", lambda *_: Trial() if STORED in timings else None)
+        monkeypatch.setattr(searching, "agreeing", agreeing)
+        monkeypatch.setattr(searching, "compiled", build)
+        monkeypatch.setattr(searching, "measure", lambda ways, *_: {way: timings[str(way)] for way in ways})
         job = SimpleNamespace(program=None, device=torch.device(device), must_compile=must_compile)
-        worker._tune(job, tmp_path, None, lambda tuning, code: published.append((code and str(code), len(compiled))))
+        searching.search(
+            job, tmp_path, None, lambda tuning, code: published.append((code and str(code), len(compiled)))
+        )
         return published, compiled
 
     return run

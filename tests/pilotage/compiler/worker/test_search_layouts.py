@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 import pilotage
-from pilotage.compiler import worker
 from pilotage.compiler.job import CompileJob
 from pilotage.compiler.target import precision_settings
+from pilotage.compiler.worker import search as searching
+from pilotage.compiler.worker.ways import Build
 from pilotage.program.program import Action
 from pilotage.storage.fingerprint import Fingerprint
 
@@ -47,10 +48,10 @@ def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> CompileJob:
 
 def tuned(job: CompileJob, place, monkeypatch):
     """The choice of a memory layout, without compiling."""
-    monkeypatch.setattr(worker, "_compiled", lambda *_: None)
+    monkeypatch.setattr(searching, "compiled", lambda *_: None)
     found = []
     with ThreadPoolExecutor(max_workers=1) as clock:
-        worker._tune(job, place, clock, lambda tuning, code: found.append(tuning))
+        searching.search(job, place, clock, lambda tuning, code: found.append(tuning))
     (tuning,) = found
     return tuning
 
@@ -80,12 +81,12 @@ def test_a_slow_layout_is_compiled_only_if_the_fast_one_fails(is_right, tmp_path
 
     def compiled(way, trial, *_):
         tried.append(str(way))
-        return worker.Build(way, trial, (), (), tmp_path) if is_right or not way.channels_last else None
+        return Build(way, trial, (), (), tmp_path) if is_right or not way.channels_last else None
 
-    monkeypatch.setattr(worker, "_compiled", compiled)
-    monkeypatch.setattr(worker, "_measure", lambda ways, *_: {way: 1.0 if way.channels_last else 2.0 for way in ways})
+    monkeypatch.setattr(searching, "compiled", compiled)
+    monkeypatch.setattr(searching, "measure", lambda ways, *_: {way: 1.0 if way.channels_last else 2.0 for way in ways})
     with ThreadPoolExecutor(max_workers=1) as clock:
-        worker._tune(job, tmp_path, clock, lambda tuning, code: None)
+        searching.search(job, tmp_path, clock, lambda tuning, code: None)
     assert tried == ["compiled, channels last", "compiled"][: 1 if is_right else 2]
 
 

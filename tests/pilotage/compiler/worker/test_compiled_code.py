@@ -3,96 +3,19 @@
 from __future__ import annotations
 
 import copy
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
 
 import pilotage
-from pilotage.compiler import worker
-from pilotage.compiler.accuracy.tolerance import Tolerance
-from pilotage.compiler.worker import Way, _choose
 from pilotage.errors import OptionError, ProgramFileError
-from pilotage.options.choices import Tier
-
-GRAPH, COMPILED = Way(Tier.GRAPH, channels_last=False), Way(Tier.COMPILED, channels_last=False)
-STORED = Way(Tier.COMPILED, channels_last=True)
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     """Compiled code of the programs of this file; some tests use the same program."""
     return tmp_path_factory.mktemp("cache")
-
-
-class Job:
-    must_compile = False
-
-
-class Insisting(Job):
-    must_compile = True
-
-
-@pytest.mark.parametrize(
-    ("seconds", "job", "chosen"),
-    [
-        ({GRAPH: 1.0, COMPILED: 0.5}, Job, COMPILED),
-        ({GRAPH: 1.0, COMPILED: 0.5, STORED: 0.4}, Job, STORED),
-        ({GRAPH: 1.0, COMPILED: 0.99}, Job, GRAPH),
-        ({GRAPH: 1.0, COMPILED: 2.0}, Job, GRAPH),
-        ({GRAPH: 1.0, COMPILED: 2.0}, Insisting, COMPILED),
-        ({GRAPH: 1.0}, Insisting, GRAPH),
-    ],
-)
-def test_the_fastest_candidate_is_used_if_it_gains_enough(seconds, job, chosen):
-    assert _choose(seconds, job) == chosen
-
-
-def test_cpu_timing_runs_in_the_thread_with_normal_priority():
-    seen = []
-
-    class Noted:
-        def run(self):
-            seen.append(threading.current_thread().name)
-
-    class OnProcessor(Job):
-        device = torch.device("cpu")
-        threads = 1
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="clock") as clock:
-        seconds = worker._measure({GRAPH: Noted()}, OnProcessor, clock)
-    assert list(seconds) == [GRAPH]
-    assert {name.split("_")[0] for name in seen} == {"clock"}
-
-
-@pytest.mark.parametrize(("shown_later", "kept"), [(0.5, [GRAPH, COMPILED]), (0.0, [GRAPH])])
-def test_more_noise_is_tried_before_a_candidate_is_refused(monkeypatch, shown_later, kept):
-    right = torch.arange(100.0)
-
-    class Result:
-        def __init__(self, values):
-            self.values = values
-
-        def fresh_copy(self):
-            return self
-
-    ways = {GRAPH: Result(right), COMPILED: Result(right + 40)}
-    asked = []
-
-    def rounded_differently(job, seeds, amplitude=1.0):
-        asked.extend(seeds)
-        return [[right * (1 + shown_later)]]
-
-    monkeypatch.setattr(worker, "_results", lambda trial: [trial.values])
-    monkeypatch.setattr(worker, "_results_rounded_differently", rounded_differently)
-    problems = []
-    agreeing = worker._agreeing(ways, Tolerance([right], names=["weight"]), Job, problems)
-    assert list(agreeing) == kept
-    assert asked
-    assert len(problems) == 2 - len(kept)
-    assert all("does not agree with the graph: weight, (100,) of float32, is off by" in each for each in problems)
 
 
 class Perceptron(nn.Module):
