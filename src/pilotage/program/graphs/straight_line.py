@@ -1,7 +1,8 @@
 """A graph as one Python function that calls torch's kernels directly.
 
 The code that FX generates looks up every operation by name and calls it through a Python method. Here each operation is
-bound once, as a default value of the function's last parameters, and values are freed after their last use.
+bound once, as a default value of the function's last parameters. Values are freed after their last use, and some
+results overwrite an argument that nothing else needs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from pilotage.errors import CaptureError
+from pilotage.program.graphs.in_place import in_place
 from pilotage.torch_private import OpOverload, kernel_of
 
 FILE_NAME = "<pilotage graph"
@@ -73,11 +75,16 @@ class _Source:
         target = node.target
         if target is operator.getitem and not node.kwargs and isinstance(node.args[1], int):
             return f"{self._text(node.args[0])}[{self._text(node.args[1])}]"
+        overwriting = in_place(node)
+        if overwriting is not None:
+            target = overwriting.operation
         if target not in self._calls:
             kernel = kernel_of(target) if isinstance(target, OpOverload) else target
             self._calls[target] = self._bind(re.sub(r"[^A-Za-z0-9_]", "_", f"_call_{target}"), kernel)
         words = [self._text(argument) for argument in node.args]
         words += [f"{_identifier(key)}={self._text(value)}" for key, value in node.kwargs.items()]
+        if overwriting is not None and overwriting.keyword is not None:
+            words.append(f"{overwriting.keyword}={self._text(overwriting.overwritten)}")
         return f"{self._calls[target]}({', '.join(words)})"
 
     def _text(self, value: Any) -> str:
