@@ -10,8 +10,8 @@ most a few times that of the graph.
 
 A program with decisions (a ReLU, the maximum of a pool) jumps where a value is close to the threshold: one decision
 that rounding flips changes gradients by far more than rounding does. A few runs with plain noise may show none of
-them. So before code is refused, the graph runs with loud noise, and where its errors grow more than the noise has
-grown, they come from jumps, which other code may have too. Results without jumps limit the errors as before.
+them. So before code is refused, the graph runs with loud noise as well. Where its errors grow by more than the noise,
+they come from jumps, and correct code may have jumps too. For results without jumps, the limit stays as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ERROR_FACTOR = 5.0
 """Errors up to this many times that of the graph are tolerated."""
 
 LOUD = 20.0
-"""The amplitude of loud noise: sums of thousands of numbers in another order, through several layers, differ by it."""
+"""The amplitude of loud noise: about the error of adding thousands of numbers in another order, after some layers."""
 
 _JUMP = 2.0
 """A result has jumps if loud noise causes this many times the error that its amplitude explains."""

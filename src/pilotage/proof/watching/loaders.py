@@ -244,7 +244,7 @@ class _Batches:
         return batch
 
     def _end(self, *, seeds: bool) -> None:
-        """There are no more batches; one that was loaded ahead may still be trained on."""
+        """Called at the end of an epoch; a batch that was loaded ahead may still be trained on."""
         if self._last is not None:
             self._last.is_last = True
         if seeds and not self._watch.is_in_program:

@@ -148,7 +148,7 @@ def test_a_failure_names_the_line_of_the_script(found):
 
 
 def test_a_script_that_never_trains_raises_an_error(found):
-    with pytest.raises(PredictionError, match="there is no update to predict"):
+    with pytest.raises(PredictionError, match="no update can be predicted"):
         found("import torch\ntorch.nn.Linear(2, 2)(torch.zeros(1, 2))\n")
 
 
