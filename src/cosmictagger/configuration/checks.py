@@ -191,7 +191,7 @@ def _files(config: Configuration) -> Iterator[str]:
         path = Path(data.data_directory) / getattr(data, name)
         if not path.is_file():
             if name == "aux_file":
-                # As in the original, training then goes on without validation; it warns.
+                # As in the original, training then continues without validation, with a warning.
                 continue
             yield (
                 f"No file {path}: {_present(path.parent)}. Set data.data_directory and data.{name}, or use "

@@ -100,7 +100,7 @@ class Strategy(Protocol):
         ...
 
     def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program from now on, by compiled code if there is some."""
+        """Run another form of the program from now on, by compiled ``code`` if it is given."""
         ...
 
     def detach(self) -> None:

@@ -188,7 +188,7 @@ class ProgramWatch:
             executor = own.executor
             if own.plan is not executor.plan or own.modes is not executor.modes or own.session is not executor.session:
                 self._look_up(own)
-            # Without a loader, the numbers go on from where the script has drawn its batch, as in eager code.
+            # Without a loader, random numbers continue after those of the script's batch, as in eager code.
             if own.reseeds and own.loads and batch and streams.shared:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)

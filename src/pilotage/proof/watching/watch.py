@@ -40,7 +40,7 @@ _SUMMARY_SECONDS = 2.0
 
 
 class EnoughSteps(SystemExit):
-    """Ends a script that goes on to train after the last recorded update."""
+    """Ends a script that continues to train after the last recorded update."""
 
 
 class Pending:
@@ -96,7 +96,7 @@ class Watch:
         """When the last summary was written."""
         self._has_begun = False
         self._stops = 0
-        """How many times the script went on to train after the watch had ended it."""
+        """How many times the script continued to train after the watch had ended it."""
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
@@ -307,7 +307,7 @@ class Watch:
         self._steps = []
 
     def _stop(self) -> None:
-        """End a script that goes on to train."""
+        """End a script that continues to train."""
         if not self._stops:
             self.end("stopped")
         self._stops += 1

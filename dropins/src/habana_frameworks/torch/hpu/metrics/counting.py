@@ -87,7 +87,7 @@ class _GraphCompilation(Metric):
 
 
 class _CpuFallback(Metric):
-    """Operations that the card leaves to the CPU; the emulation knows of none."""
+    """Operations that the card leaves to the CPU; in the emulation always none."""
 
     events = (EventId.CPU_FALLBACK,)
 
