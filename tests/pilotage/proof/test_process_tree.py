@@ -79,7 +79,7 @@ def test_processes_with_another_environment_are_found_without_their_parent(tmp_p
     assert all(ends(number) for number in numbers)
 
 
-def test_processes_of_others_go_on(tmp_path):
+def test_processes_that_others_started_keep_running(tmp_path):
     earlier = subprocess.Popen(["sleep", "60"], start_new_session=True)
     with earlier, ProcessTree(str(tmp_path / "mark")) as tree:
         with subprocess.Popen(["sleep", "60"]) as ours:

@@ -61,7 +61,7 @@ def test_a_narrow_type_that_was_not_requested_is_found(process, run_of):
     assert not names(results.precision_not_as_asked, after)
 
 
-def test_a_narrow_type_of_the_original_that_the_port_does_not_ask_for_is_found(process, run_of):
+def test_a_narrow_type_of_the_original_that_the_port_does_not_request_is_found(process, run_of):
     autocast = asked("bfloat16", "autocast", enabled=True, trains=True)
     before = run_of(process(events=(autocast,), each=computing("bfloat16")))
     after = run_of(process(each=computing("float32")))
