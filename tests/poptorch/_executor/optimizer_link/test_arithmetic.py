@@ -73,9 +73,7 @@ def test_clipping_looks_at_the_pooled_gradients(accumulation, network, batch, tr
 
 
 @pytest.mark.parametrize("strategy", poptorch.MeanReductionStrategy)
-def test_gradients_that_are_summed_are_never_averaged(
-    strategy, network, batch, training, step_eagerly, assert_same
-):
+def test_gradients_that_are_summed_are_never_averaged(strategy, network, batch, training, step_eagerly, assert_same):
     options = poptorch.Options()
     options.Training.gradientAccumulation(4)
     options.Training.accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)
