@@ -94,7 +94,7 @@ class Tolerance:
             if distance > allowed:
                 yield (
                     distance / allowed,
-                    f"{_described(name, left)}, is off by {distance:.2g}, and {allowed:.2g} is rounding",
+                    f"{_described(name, left)}, is off by {distance:.2g}, and rounding explains {allowed:.2g}",
                 )
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
@@ -114,7 +114,7 @@ class Tolerance:
             if error > allowed:
                 yield (
                     error / allowed,
-                    f"{_described(name, left)}, is off float64 by {error:.2g}, and the graph by {own:.2g}",
+                    f"{_described(name, left)}, is off float64 by {error:.2g}, the graph by {own:.2g}",
                 )
 
     def _distances_of(self, results: Sequence[Tensor]) -> list[float]:
