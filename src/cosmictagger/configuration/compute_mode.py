@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pilotage
-from cosmictagger.configuration.choices import CAPTURED, ComputeMode, Engine, ModeKind, Precision
+from cosmictagger.configuration.choices import CAPTURED, ComputeMode, Engine, Precision
 from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
@@ -121,12 +121,12 @@ def replicas_here(run: Run, world: World) -> int:
 
 
 def precision(config: Configuration) -> Iterator[str]:
-    """Refuse a precision that the device or the mode does not support."""
-    if message := refusal(config.run.precision, config.run.compute_mode, config.mode.name):
+    """Refuse a precision that the device does not support."""
+    if message := refusal(config.run.precision, config.run.compute_mode):
         yield message
 
 
-def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
+def refusal(precision: Precision, compute_mode: ComputeMode) -> str | None:
     """Why a precision is not available; None if it is."""
     if precision is Precision.float64 and compute_mode is not ComputeMode.CPU:
         return f"run.precision=float64 needs run.compute_mode=CPU. Use that, or float32 on the {compute_mode.name}."
