@@ -63,7 +63,7 @@ def opened(path: Path) -> Image.Image:
         with Image.open(path) as image:
             upright = ImageOps.exif_transpose(image).convert("RGBA")
     except FileNotFoundError:
-        raise DatasetError(f"There is no picture {path}.") from None
+        raise DatasetError(f"The picture {path} does not exist.") from None
     except UnidentifiedImageError:
         raise DatasetError(f"{path} is not a picture in a known format. Use a PNG or a JPEG, for example.") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:

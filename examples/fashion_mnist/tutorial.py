@@ -120,7 +120,7 @@ def restored(settings: Settings) -> GarmentClassifier:
     try:
         model.load_state_dict(torch.load(settings.classifier, weights_only=True))
     except FileNotFoundError:
-        raise DatasetError(f"There is no {settings.classifier} yet. Run `train` first, or set --output.") from None
+        raise DatasetError(f"{settings.classifier} does not exist yet. Run `train` first, or set --output.") from None
     except (RuntimeError, OSError, EOFError, pickle.UnpicklingError, AttributeError, TypeError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(":.")
         raise DatasetError(f"{settings.classifier} does not hold this network's weights: {reason}.") from None

@@ -145,7 +145,7 @@ def _how_to_continue(config: Configuration, folder: Path) -> str:
         return "the same command starts over"
     latest = Checkpoints(folder / "checkpoints").latest()
     if latest is None:
-        return "there is no checkpoint yet, so the same command starts over"
+        return "no checkpoint was saved yet, so the same command starts over"
     return f"the same command resumes from the last checkpoint, {latest.name}"
 
 

@@ -231,7 +231,7 @@ def test_an_interrupted_training_says_how_to_resume(tmp_path, few_events, capsys
         "run.iterations=1",
     ]
     assert interrupted("No checkpoint file found", words) == 130
-    assert "interrupted; there is no checkpoint yet, so the same command starts over\n" in capsys.readouterr().err
+    assert "interrupted; no checkpoint was saved yet, so the same command starts over\n" in capsys.readouterr().err
     assert main(words) == 0
     assert interrupted("Resumed from", words) == 130
     kept = [path.name for path in (tmp_path / "checkpoints").glob("model-*.ckpt")]

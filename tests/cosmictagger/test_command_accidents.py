@@ -76,7 +76,7 @@ def test_an_optimizer_that_never_steps_is_named(wrapper_with_its_own_optimizer, 
     executor = ipu(kind)
     executor.train([batch()], 1e-3)
     name = type(executor._optimizer).__name__
-    assert f"PROBLEM.........: optimizer: {name} was asked for and never stepped" in report(executor)
+    assert f"PROBLEM.........: optimizer: {name} was requested but never stepped" in report(executor)
 
 
 def test_the_configured_optimizer_replaces_the_wrappers(wrapper_with_its_own_optimizer):
@@ -95,7 +95,9 @@ def test_an_ignored_precision_is_named():
     executor.train([batch()], 1e-3)
     said = report(executor)
     assert "precision.......: float32 activations, float32 weights" in said
-    assert "PROBLEM.........: precision: float16 activations were asked for, and float32 activations computed" in said
+    assert (
+        "PROBLEM.........: precision: float16 activations were requested, but float32 activations were computed" in said
+    )
 
 
 # Instances that never exchange gradients

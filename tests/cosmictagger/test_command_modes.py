@@ -56,7 +56,7 @@ def test_every_combination_of_values_runs_in_a_folder_of_its_own(tmp_path, capsy
 
 @pytest.mark.slow
 @pytest.mark.parametrize("aux", ["", "missing.h5"])
-def test_training_without_validation_events_warns_and_goes_on(tmp_path, events, capsys, aux):
+def test_training_without_validation_events_warns_and_continues(tmp_path, events, capsys, aux):
     place = (f"data.data_directory={events}", "data.file=some.h5", f"data.aux_file={aux}", f"output_dir={tmp_path}")
     assert main([*TINY, *place, "run.iterations=3", "run.aux_iterations=1"]) == 0
     assert "WARNING - No validation: " in capsys.readouterr().out

@@ -104,7 +104,7 @@ def run(tmp_path, monkeypatch, events, capsys):
 
 @pytest.mark.parametrize("prefix", ["", "module."], ids=["one process", "many processes"])
 @pytest.mark.parametrize("network", FOLDERS)
-def test_a_run_of_the_original_goes_on_in_its_folder(run, tmp_path, network, prefix):
+def test_a_run_of_the_original_continues_in_its_folder(run, tmp_path, network, prefix):
     original, folder = Original(network), tmp_path / "output" / "torch" / FOLDERS[network] / "old"
     original.train()
     original.write(folder, prefix)

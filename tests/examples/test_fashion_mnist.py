@@ -119,9 +119,9 @@ def test_evaluate_and_predict_work_from_the_saved_file(tutorial) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        ("predict missing.png", "There is no picture missing.png"),
+        ("predict missing.png", "The picture missing.png does not exist"),
         ("predict words.png", "words.png is not a picture"),
-        ("predict --output nowhere", "There is no nowhere/classifier.pth yet"),
+        ("predict --output nowhere", "nowhere/classifier.pth does not exist yet"),
         ("predict --output broken", "broken/classifier.pth does not hold this network's weights"),
         ("predict --output other", "other/classifier.pth does not hold this network's weights"),
         ("all --data missing", "missing is not a directory"),

@@ -82,7 +82,7 @@ def test_too_large_and_unknown_types_are_refused(dataset):
     small = FixedSizeOptions({"paper": 4, "author": 9}, 60)
     for strategy in (OverSizeStrategy.Error, OverSizeStrategy.TrimNodes):
         loader = FixedSizeDataLoader(dataset[1:], 2, fixed_size_options=small, over_size_strategy=strategy)
-        with pytest.raises(RuntimeError, match="have 4 nodes of the type 'paper', and there is room for 3"):
+        with pytest.raises(RuntimeError, match="have 4 nodes of the type 'paper', but only 3 fit"):
             next(iter(loader))
     with pytest.raises(RuntimeError, match="edges of the type"):
         FixedSizeCollater(FixedSizeOptions(20, 2))(dataset[:1])

@@ -75,7 +75,7 @@ def test_packing_fills_batches_in_order(dataset):
 
 def test_too_large_graphs_are_refused_or_trimmed(dataset):
     sizes = FixedSizeOptions(num_nodes=8, num_edges=9, num_graphs=GRAPHS)
-    with pytest.raises(RuntimeError, match=r"have 12 nodes, and there is room for 7.*OverSizeStrategy\.TrimNodes"):
+    with pytest.raises(RuntimeError, match=r"have 12 nodes, but only 7 fit.*OverSizeStrategy\.TrimNodes"):
         next(iter(FixedSizeDataLoader(dataset, GRAPHS, fixed_size_options=sizes)))
     trimming = OverSizeStrategy.TrimNodesAndEdges
     batch = next(iter(FixedSizeDataLoader(dataset, GRAPHS, fixed_size_options=sizes, over_size_strategy=trimming)))

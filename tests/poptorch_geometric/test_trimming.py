@@ -29,5 +29,5 @@ def test_the_last_nodes_of_the_largest_graph_are_left_out_with_their_edges():
 
 
 def test_what_may_not_be_left_out_is_an_error():
-    with pytest.raises(RuntimeError, match=r"have 6 edges, and there is room for 5"):
+    with pytest.raises(RuntimeError, match=r"have 6 edges, but only 5 fit"):
         trimmed([ring(6)], FixedSizeOptions(8, 5), nodes=True, edges=False)

@@ -76,7 +76,7 @@ MOST_OF_A_LATER_CALL = 26
 
 
 @pytest.mark.slow
-def test_no_function_of_a_call_only_forwards_and_later_calls_are_short():
+def test_no_function_of_a_call_only_forwards_and_later_calls_are_short_and_on_the_page():
     printed = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, timeout=240, check=True)
     headings = re.findall(
         r"^(First|A later) call of `(.+)`: (\d+) .*, (\d+) of which only", printed.stdout, re.MULTILINE
@@ -85,6 +85,10 @@ def test_no_function_of_a_call_only_forwards_and_later_calls_are_short():
     assert {forwarders for *_, forwarders in headings} == {"0"}, printed.stdout
     later = {name: int(count) for kind, name, count, _ in headings if kind == "A later"}
     assert max(later.values()) <= MOST_OF_A_LATER_CALL, printed.stdout
+    page = (SCRIPT.parents[1] / "ARCHITECTURE.md").read_text()
+    walks = re.findall(r"^A later call of .*?^```\n.*?^```$", printed.stdout, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 2
+    assert [walk for walk in walks if walk not in page] == []  # tools/call_walk.py --write
 
 
 def test_the_architecture_page_has_the_marks(call_walk):

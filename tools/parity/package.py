@@ -22,7 +22,7 @@ TABLES = (
             "poptorch_core._throwTestError _impl.isDispatchTracing _impl.setDispatchTracing _impl.setIpuContext",
             noted={
                 "__version__": "3.4.0, the version whose interface this is.",
-                "ipuHardwareIsAvailable": "False: there is no IPU. With PILOTAGE_IPU_AVAILABLE=1, True for up to 64.",
+                "ipuHardwareIsAvailable": "False, unless PILOTAGE_IPU_AVAILABLE=1, which makes it True for up to 64.",
                 "ipuHardwareVersion": "Raises AssertionError, as PopTorch does without an IPU. With "
                 "PILOTAGE_IPU_AVAILABLE=1, 2.",
                 "testing.allclose": "",

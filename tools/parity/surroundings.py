@@ -25,7 +25,7 @@ TABLES = (
                 "chrome://tracing",
             },
             absent={
-                "POPTORCH_WAIT_FOR_IPU": "devices are shared, so there is nothing to wait for",
+                "POPTORCH_WAIT_FOR_IPU": "devices are shared, so programs do not wait for one",
             },
         ),
     ),
@@ -105,7 +105,7 @@ TABLES = (
         rows=rows(
             works="POPDIST_NUM_TOTAL_REPLICAS POPDIST_NUM_LOCAL_REPLICAS POPDIST_NUM_IPUS_PER_REPLICA "
             "POPDIST_REPLICA_INDEX_OFFSET POPDIST_LOCAL_INSTANCE_INDEX POPDIST_UNIFORM_REPLICAS_PER_INSTANCE",
-            absent={"IPUOF_VIPU_API_*": "there is no V-IPU server"},
+            absent={"IPUOF_VIPU_API_*": "no V-IPU server is used"},
         ),
     ),
     Table(

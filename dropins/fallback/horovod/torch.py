@@ -206,17 +206,17 @@ def gloo_enabled() -> bool:
 
 
 def mpi_built(verbose: bool = False) -> bool:
-    """False: there is no MPI below."""
+    """False: MPI is not used."""
     return False
 
 
 def mpi_enabled() -> bool:
-    """False: there is no MPI below."""
+    """False: MPI is not used."""
     return False
 
 
 def mpi_threads_supported() -> bool:
-    """False: there is no MPI below."""
+    """False: MPI is not used."""
     return False
 
 

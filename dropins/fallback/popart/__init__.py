@@ -1,7 +1,7 @@
 """Names of PopART that programs touch before training: enums for ``Options()._Popart.set``, versions, logging, errors.
 
-Pilotage serves this package only if no PopART is installed. There is no PopART below: building and running its graphs
-raises.
+Pilotage serves this package only if no PopART is installed. It has only these names: building and running PopART's
+graphs raises.
 """
 
 from __future__ import annotations
@@ -103,6 +103,6 @@ def getLogger(name: str = "session") -> _Logger:
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"popart.{name} is not available: Pilotage has the names of PopART that programs use before training (enums, "
-        "versions, errors, getLogger). There is no PopART below."
+        f"popart.{name} is not available: Pilotage has only the names of PopART that programs use before training "
+        "(enums, versions, errors, getLogger)."
     )

@@ -182,7 +182,7 @@ class SyncPattern(IntEnum):
 
 
 class SyntheticDataMode(IntEnum):
-    """Whether inputs are made up on the device."""
+    """Whether inputs are created on the device."""
 
     Off = 0
     Zeros = 1

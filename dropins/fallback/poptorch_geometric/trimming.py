@@ -43,7 +43,7 @@ def _check(graphs: Sequence[HeteroData], sizes: FixedSizeOptions) -> None:
 
 def _too_large(count: int, what: str, room: int) -> str:
     return (
-        f"The graphs of a batch have {count} {what}, and there is room for {room}. Enlarge FixedSizeOptions, or load "
+        f"The graphs of a batch have {count} {what}, but only {room} fit. Enlarge FixedSizeOptions, or load "
         "fewer graphs; graphs with several types are not trimmed."
     )
 
@@ -55,7 +55,7 @@ def _reduced(sizes: list[int], room: int, what: str, *, allowed: bool) -> list[t
         return []
     if not allowed:
         raise RuntimeError(
-            f"The graphs of a batch have {sum(sizes)} {what}, and there is room for {room}. Enlarge FixedSizeOptions, "
+            f"The graphs of a batch have {sum(sizes)} {what}, but only {room} fit. Enlarge FixedSizeOptions, "
             f"load fewer graphs, or leave {what} out: over_size_strategy=OverSizeStrategy.Trim{what.capitalize()}."
         )
     for _ in range(excess):

@@ -20,8 +20,7 @@ class HabanaDataLoader:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if os.environ.get(_FALLBACK, "1") == "":
             raise ImportError(
-                f"There is no media pipeline without the card, and {_FALLBACK} is empty, which forbids torch's loader. "
-                "Unset it."
+                f"The media pipeline needs the card, and {_FALLBACK} is empty, which forbids torch's loader. Unset it."
             )
         kwargs.pop("channels_last", None)
         print("HabanaDataLoader: no media pipeline found; torch's DataLoader is used.")

@@ -48,8 +48,8 @@ def getIpuTensorId(tensor: Tensor) -> int:
 def accessAttributes(attribute_id_str: str) -> NoReturn:
     """Raise, and say how to read the attributes of a custom op here: PopTorch's compiled code reads them by number."""
     raise createPoptorchError(
-        f"There are no attributes with the id {attribute_id_str!r}: poptorch.custom_op passes its attributes to the "
-        "implementation as keyword arguments. See poptorch.implementCustomOp."
+        f"The attributes {attribute_id_str!r} cannot be read by number: poptorch.custom_op passes its attributes to "
+        "the implementation as keyword arguments. See poptorch.implementCustomOp."
     )
 
 

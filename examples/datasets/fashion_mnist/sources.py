@@ -162,7 +162,7 @@ class DebianPackage:
             self._apt(*own_lists, "download", DEBIAN_PACKAGE, folder=folder)
         packages = sorted(folder.glob(f"{DEBIAN_PACKAGE}_*.deb"))
         if not packages:
-            raise DatasetError("it succeeded but there is no package")
+            raise DatasetError("it succeeded but left no package")
         return packages[0]
 
     def _apt(self, *arguments: str, folder: Path) -> None:

@@ -185,13 +185,13 @@ def _files(config: Configuration) -> Iterator[str]:
         return
     if not isinstance(data, Real):
         if config.mode.name is ModeKind.visualize:
-            yield "data=synthetic is noise: there is nothing to show. Use data=generated or data=real."
+            yield "data=synthetic is noise, with nothing to show. Use data=generated or data=real."
         return
     for name in files_used(config):
         path = Path(data.data_directory) / getattr(data, name)
         if not path.is_file():
             if name == "aux_file":
-                # As in the original, training then goes on without validation; it warns.
+                # As in the original, training then continues without validation, with a warning.
                 continue
             yield (
                 f"No file {path}: {_present(path.parent)}. Set data.data_directory and data.{name}, or use "
@@ -209,7 +209,7 @@ def _files(config: Configuration) -> Iterator[str]:
 def _present(folder: Path) -> str:
     """What a user finds where a file is missing."""
     if not folder.is_dir():
-        return "there is no such folder"
+        return "the folder does not exist"
     found = sorted(path.name for path in folder.glob("*.h5"))
     more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
     return f"the folder has {', '.join(found[:MOST_NAMES])}{more}" if found else "the folder has no .h5 file"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pilotage
-from cosmictagger.configuration.choices import CAPTURED, ComputeMode, Engine, ModeKind, Precision
+from cosmictagger.configuration.choices import CAPTURED, ComputeMode, Engine, Precision
 from cosmictagger.configuration.framework import Torch
 from cosmictagger.configuration.mode import Train
 from cosmictagger.configuration.root import Configuration
@@ -18,28 +18,29 @@ LAUNCH = "Start it with torchrun, mpirun, srun or poprun"
 
 def present(config: Configuration) -> Iterator[str]:
     """Refuse a device that this machine or installation does not have."""
-    problem = None
-    match config.run.compute_mode:
+    mode = config.run.compute_mode
+    if problem := _problem(mode):
+        yield f"run.compute_mode={mode.name} is not available: {problem}. Use run.compute_mode=CPU."
+
+
+def _problem(mode: ComputeMode) -> str | None:
+    """Why a device cannot be used here; None if it can."""
+    match mode:
         case ComputeMode.CPU:
-            pass
+            return None
         case ComputeMode.GPU | ComputeMode.CUDA:
-            problem = _missing_card()
+            return _missing_card()
         case ComputeMode.XPU | ComputeMode.DPCPP:
             import torch
 
-            problem = None if torch.xpu.is_available() else f"torch {torch.__version__} finds no Intel card (xpu)"
+            return None if torch.xpu.is_available() else f"torch {torch.__version__} finds no Intel card (xpu)"
         case ComputeMode.HPU:
-            if find_spec("habana_frameworks") is None:
-                problem = "habana_frameworks is not installed; pilotage-dropins has an emulation"
+            is_installed = find_spec("habana_frameworks") is not None
+            return None if is_installed else "habana_frameworks is not installed; pilotage-dropins has an emulation"
         case ComputeMode.IPU:
             if find_spec("poptorch") is None or find_spec("popdist") is None:
-                problem = "poptorch or popdist is not installed; the distribution pilotage-dropins has both"
-    if problem:
-        yield _unusable(config.run, problem)
-
-
-def _unusable(run: Run, problem: str) -> str:
-    return f"run.compute_mode={run.compute_mode.name} is not available: {problem}. Use run.compute_mode=CPU."
+                return "poptorch or popdist is not installed; the distribution pilotage-dropins has both"
+            return None
 
 
 def _missing_card() -> str | None:
@@ -120,12 +121,12 @@ def replicas_here(run: Run, world: World) -> int:
 
 
 def precision(config: Configuration) -> Iterator[str]:
-    """Refuse a precision that the device or the mode does not support."""
-    if message := refusal(config.run.precision, config.run.compute_mode, config.mode.name):
+    """Refuse a precision that the device does not support."""
+    if message := refusal(config.run.precision, config.run.compute_mode):
         yield message
 
 
-def refusal(precision: Precision, compute_mode: ComputeMode, mode: ModeKind) -> str | None:
+def refusal(precision: Precision, compute_mode: ComputeMode) -> str | None:
     """Why a precision is not available; None if it is."""
     if precision is Precision.float64 and compute_mode is not ComputeMode.CPU:
         return f"run.precision=float64 needs run.compute_mode=CPU. Use that, or float32 on the {compute_mode.name}."

@@ -1,4 +1,4 @@
-"""What every compute mode offers: the only place where they differ."""
+"""What every compute mode offers. Training, evaluation and records do not ask for the mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing the device: the one place that asks for the compute mode."""
+"""Choosing the device: elsewhere, only the checks of a configuration ask for the compute mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cosmictagger.tensorflow.device import TensorflowDevice
 def device_for(config: Configuration) -> Device:
     """The device of the configured framework and compute mode."""
     if isinstance(config.framework, Tensorflow):
-        return TensorflowDevice()
+        return TensorflowDevice(config.framework, loads_habana=config.run.compute_mode is ComputeMode.HPU)
     match config.run.compute_mode:
         case ComputeMode.CPU:
             return CpuDevice()

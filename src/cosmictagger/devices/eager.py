@@ -34,7 +34,7 @@ class EagerExecutor:
 
     With several processes, torch's DistributedDataParallel averages their gradients, and all processes evaluate with
     the same statistics. ``boundary`` is called after each backward and each update, for devices that collect
-    operations until they are told to run them. ``name`` is the device's own name for the report: a card may be
+    operations until they are made to run them. ``name`` is the device's own name for the report: a card may be
     emulated. ``reason`` says there why steps are executed eagerly.
 
     Large because eager execution does here what other executors leave to a program: it scales losses, exchanges

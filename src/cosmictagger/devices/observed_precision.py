@@ -33,7 +33,7 @@ class ObservedPrecision:
         """Differences from the requested types."""
         asked = {"activations": (self._asked.activations, self._kinds), "weights": (self._asked.weights, self._weights)}
         return tuple(
-            f"precision: {type_name(wanted)} {what} were asked for, and {_type_names(found)} {what} computed"
+            f"precision: {type_name(wanted)} {what} were requested, but {_type_names(found)} {what} were computed"
             for what, (wanted, found) in asked.items()
             if found and found != {wanted}
         )

@@ -49,7 +49,7 @@ def draw_event(
             draw(axes[row][plane], panel)
     for row in range(rows):
         axes[row][0].set_ylabel("time", color=rendering.INK, fontsize=9, labelpad=1)
-    _set_margins(figure, rows)
+    _set_margins(figure)
     colour_bar(figure, axes[0][-1], columns)
     legend(figure, with_prediction=prediction is not None)
     figure.text(0.045, 1 - 0.32 / figure.get_figheight(), _headline(title, truth), color=rendering.INK, fontsize=16)
@@ -98,7 +98,7 @@ def _figure(rows: int) -> Figure:
     return figure
 
 
-def _set_margins(figure: Figure, rows: int) -> None:
+def _set_margins(figure: Figure) -> None:
     tall = figure.get_figheight()
     figure.subplots_adjust(
         left=0.045, right=0.945, top=1 - (_HEAD_INCHES + 0.25) / tall, bottom=0.5 / tall, wspace=0.12, hspace=0.2

@@ -37,7 +37,7 @@ def normalize(
     mean, variance = blocks.moments(x)
     inverse = torch.rsqrt(variance + eps)
     scale = weight.double() * inverse
-    # The offset makes up for the rounding of the mean.
+    # The offset compensates for the rounding of the mean.
     centre, missed = blocks.wide(mean), mean - mean.to(blocks.precision)
     factor, offset = blocks.wide(scale), blocks.wide(bias.double() - missed * scale)
     y = torch.empty_like(x)

@@ -20,7 +20,7 @@ QUIET_ON_TERMINALS = "step"
 
 @contextmanager
 def process_log(folder: Path, *, writes: bool = True, console: bool = True) -> Iterator[logging.Logger]:
-    """Log to ``process.log`` and, unless told otherwise, to the console; only one of several processes writes."""
+    """Log to ``process.log`` and, unless disabled, to the console; only one of several processes writes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handlers: list[logging.Handler] = [logging.NullHandler()]

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from cosmictagger.configuration.choices import ComputeMode
 from cosmictagger.configuration.framework import Tensorflow
-from cosmictagger.configuration.root import Configuration
 from cosmictagger.errors import DeviceError
 
 
-def start_runtime(config: Configuration) -> tuple[str, ...]:
-    """Prepare TensorFlow for a run; returns what was asked for and is not available."""
-    assert isinstance(config.framework, Tensorflow)
-    problems = _load_habana() if config.run.compute_mode is ComputeMode.HPU else ()
-    _set_threads(config.framework, config.run.threads)
+def start_runtime(framework: Tensorflow, threads: int, *, loads_habana: bool = False) -> tuple[str, ...]:
+    """Prepare TensorFlow for a run; returns what was requested and is not available."""
+    problems = _load_habana() if loads_habana else ()
+    _set_threads(framework, threads)
     # A resumed run equals an unbroken one only if sums are always added in the same order.
     tf.config.experimental.enable_op_determinism()
     return problems
 
 
 def _load_habana() -> tuple[str, ...]:
-    """Register Gaudi with TensorFlow; our drop-in says that there is none, and the run goes on."""
+    """Register Gaudi with TensorFlow; our drop-in reports that it finds none, and the run continues."""
     try:
         from habana_frameworks.tensorflow import load_habana_module
     except ImportError as error:

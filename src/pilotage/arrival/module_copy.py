@@ -34,7 +34,7 @@ class Skeleton:
         self._original = module
 
     def stand_ins(self, tensors: Mapping[str, Tensor]) -> StandIns:
-        """Puts these parameters and buffers in the place of the module's own, which a loss function may refer to."""
+        """Puts these parameters and buffers in place of the module's own, which a loss function may refer to."""
         state = _state(self._module)
         return StandIns({id(state[name]): tensor for name, tensor in tensors.items()})
 

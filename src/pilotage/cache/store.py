@@ -176,7 +176,7 @@ def _check_parts(sealed: SealedFolder, parts: Mapping[str, str]) -> None:
     if written == dict(parts):
         return
     if not isinstance(written, dict):
-        raise ProgramFileError(f"The compiled code in {sealed.folder} is not used: it does not say what it is for.")
+        raise ProgramFileError(f"The compiled code in {sealed.folder} is not used: its program is not recorded.")
     names = sorted(name for name in {*parts, *written} if parts.get(name) != written.get(name))
     raise ProgramFileError(
         f"The compiled code in {sealed.folder} is not used: it was compiled for something else, with another "

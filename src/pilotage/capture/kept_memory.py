@@ -1,7 +1,7 @@
-"""State whose memory forward exchanges, as by ``self.weight.data = …`` or ``self.half()``.
+"""State whose memory forward exchanges, for example by ``self.weight.data = …`` or ``self.half()``.
 
-A program keeps each tensor of the state in one place. Eager PyTorch would go on with the new memory and the optimizer
-would update it; the program would go on with the old one. So this is refused, unless it changes nothing.
+A program keeps each tensor of the state in one place. Eager PyTorch would use and update the new memory; the program
+would keep using the old one. So this is refused, unless it changes nothing.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Findings:
 
 
 def findings_of(program: Program) -> Iterator[Findings]:
-    """What runs of forward have taught, for each step of a program that has not been stored."""
+    """What runs of forward have shown, for each step of a program that was not loaded from a file."""
     functions = (computation.function for computation in program.computations.values())
     found = (function.findings for function in functions if function is not None)
     return (each for each in found if isinstance(each, Findings))

@@ -10,7 +10,7 @@ __all__ = ["keep_what_follows_dashes"]
 
 
 def keep_what_follows_dashes(parser: ArgumentParser) -> None:
-    """Give everything after ``--`` to ``script_arguments``; argparse would take it for further paths."""
+    """Give everything after ``--`` to ``script_arguments``; argparse would treat it as further paths."""
     original = parser.parse_known_args
 
     def parse(args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Namespace, list[str]]:

@@ -37,8 +37,8 @@ def compile_without_failing_changes(
 ) -> Compiled:
     """Compile a graph; after an error, without all of our changes, then with as many of them as possible.
 
-    If the graph cannot be compiled without our changes either, optimizations of Inductor are left out as well. Raises
-    the error without our changes: Inductor's own.
+    If the graph cannot be compiled without our changes either, optimizations of Inductor are left out as well. If that
+    fails too, Inductor's own error is raised: the one without our changes.
     """
     excluded = frozenset(without)
     dropped: list[str] = []
@@ -68,7 +68,7 @@ def _without(
     suspects: Sequence[str],
     error: Exception,
 ) -> Compiled:
-    """Compile without the suspects; if one of them alone is to blame, with the others."""
+    """Compile without the suspects; if a single one of them causes the error, compile with the others."""
     names = ", ".join(suspects)
     which = f"The change {names!r} is" if len(suspects) == 1 else f"The changes {names} are"
     none = Changes(excluded | {*suspects})

@@ -92,7 +92,7 @@ class ExternKernels:
 
 
 class _WithoutArgumentChecks(ast.NodeTransformer):
-    """Removes the checks of arguments from a wrapper, a call for each of them in every step: `NativeCode` checks them.
+    """Removes the checks of arguments from a wrapper, which cost a call each in every step: `NativeCode` makes them.
 
     The checks of what kernels return stay.
     """

@@ -148,7 +148,7 @@ def _is_loopback(address: str) -> bool:
 def _address_and_port(world: World) -> tuple[str, int]:
     if world.address is None or world.port is None:
         raise DistributedError(
-            f"This is rank {world.rank} of {world.size}, by {world.launcher}, but the rendezvous address is unknown. "
+            f"This is rank {world.rank} of {world.size}{world.set_by}, but the rendezvous address is unknown. "
             "Set MASTER_ADDR to the host of rank 0 and MASTER_PORT to a free port there, or start the job with poprun."
         )
     return world.address, world.port

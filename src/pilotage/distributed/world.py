@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from pilotage.errors import OptionError
 
+NO_LAUNCHER = "nobody"
+"""The name in place of a launcher's if none has started this process."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
@@ -41,24 +44,28 @@ class World:
     directory: str | None = None
     """The private directory in which the processes of a job on one host meet, if the launcher created one."""
 
-    launcher: str = "nobody"
-    """The launcher that described this world."""
+    launcher: str = NO_LAUNCHER
+    """The launcher that described this world; "nobody" without one."""
 
     def __post_init__(self) -> None:
         for name in ("size", "replicas_per_instance", "stages_per_replica"):
             if getattr(self, name) < 1:
-                raise OptionError(f"{name} is {getattr(self, name)}, by {self.launcher}. It must be at least 1.")
+                raise OptionError(f"{name} is {getattr(self, name)}{self.set_by}. It must be at least 1.")
         if not 0 <= self.rank < self.size:
-            raise OptionError(f"The rank is {self.rank}, by {self.launcher}. It must be between 0 and {self.size - 1}.")
+            raise OptionError(f"The rank is {self.rank}{self.set_by}. It must be between 0 and {self.size - 1}.")
         if self.stage is not None and not 0 <= self.stage < self.stages_per_replica:
             raise OptionError(
-                f"The stage is {self.stage}, by {self.launcher}. "
-                f"It must be between 0 and {self.stages_per_replica - 1}."
+                f"The stage is {self.stage}{self.set_by}. It must be between 0 and {self.stages_per_replica - 1}."
             )
         if self.local_rank < 0:
-            raise OptionError(f"The local rank is {self.local_rank}, by {self.launcher}. It must be at least 0.")
+            raise OptionError(f"The local rank is {self.local_rank}{self.set_by}. It must be at least 0.")
         if self.port is not None and not 0 < self.port < 1 << 16:
-            raise OptionError(f"The port is {self.port}, by {self.launcher}. It must be between 1 and 65535.")
+            raise OptionError(f"The port is {self.port}{self.set_by}. It must be between 1 and 65535.")
+
+    @property
+    def set_by(self) -> str:
+        """The launcher in parentheses, for messages about its numbers; empty without a launcher."""
+        return "" if self.launcher == NO_LAUNCHER else f" (set by {self.launcher})"
 
     @property
     def replicas(self) -> int:

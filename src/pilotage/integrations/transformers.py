@@ -59,7 +59,7 @@ class ProgramSteps(_Base):  # type: ignore[misc]
         return program[1]
 
     def _inner_training_loop(self, *args: Any, **kwargs: Any) -> Any:
-        # The program clips: there are no gradients on the host.
+        # The program clips: the host has no gradients.
         self.args.max_grad_norm = 0.0
         try:
             return super()._inner_training_loop(*args, **kwargs)

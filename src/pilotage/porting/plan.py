@@ -142,7 +142,7 @@ class Plan:
         )
 
     def _is_convertible(self, evaluation: Evaluation) -> bool:
-        """Whether incomplete batches can be told from others; if not, the module itself evaluates."""
+        """Whether incomplete batches can be distinguished from others; if not, the module itself evaluates."""
         given = [call.args[0] for call in evaluation.calls if call.args]
         is_known = evaluation.loader is not None and all(_tensor_of(each) is not None for each in given)
         return (is_known and bool(given)) or not self.may_be_incomplete(evaluation)

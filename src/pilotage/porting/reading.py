@@ -63,4 +63,4 @@ def _scripts_at(path: Path) -> Iterator[Path]:
     elif path.is_symlink():
         raise PortingError(f"{path}: this link leads nowhere, or to itself.")
     else:
-        raise PortingError(f"{path}: there is no such file.")
+        raise PortingError(f"{path}: the file does not exist.")

@@ -45,7 +45,7 @@ _MOST_POINTS = 2000
 """Points of a timeline."""
 
 
-def report_of(request: Request, owner: Any, subject: Subject, watch: ScriptWatch) -> Report:
+def report_of(request: Request, subject: Subject, watch: ScriptWatch) -> Report:
     """The report of the model that a script trains or infers with."""
     facts = subject.facts
     return Report(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pilotage.proof.watching.patching import replace_function
 
 if TYPE_CHECKING:
+    from pilotage.execution.state import DeviceState
     from pilotage.profiling.graph_look import ProgramLook
     from pilotage.profiling.subject import Facts
     from pilotage.profiling.watch import ScriptWatch
@@ -66,7 +67,7 @@ class ProgramWatch:
             subject = known or self._watch.new_subject(executor, lambda: _facts(executor, session))
             if id(session) in self._looks:
                 subject.table = self._looks[id(session)][1].table
-            subject.can_look = _can_look(session)
+            subject.can_look = _state_to_look_at(session) is not None
             self._watch.updated(subject, start, end, max(1, session.schedule.updates))
             return outputs
 
@@ -82,7 +83,6 @@ class ProgramWatch:
 
     def _look(self, session: Session) -> ProgramLook | None:
         """A strategy that runs the next call with a clock around each operation, if that is due."""
-        from pilotage.execution.state import DeviceState
         from pilotage.profiling.graph_look import ProgramLook
         from pilotage.profiling.subject import Stage
 
@@ -91,8 +91,9 @@ class ProgramWatch:
         if subject is None or subject.stage is not Stage.LOOKING:
             return None
         if id(session) not in self._looks:
-            state = session.attached
-            assert isinstance(state, DeviceState), "only programs on one device are profiled"
+            state = _state_to_look_at(session)
+            if state is None:
+                return None
             prefix = "" if _model(self._present) is self._present.module else "module."
             look = ProgramLook(session.program, session.schedule, state, session.streams, prefix)
             self._looks[id(session)] = (session, look)
@@ -117,12 +118,13 @@ def _model(executor: Executor) -> nn.Module:
     return module.module if isinstance(module, WithLoss) else module
 
 
-def _can_look(session: Session) -> bool:
-    """Whether the operations of a program can be timed here: on one device, from its graphs."""
+def _state_to_look_at(session: Session) -> DeviceState | None:
+    """The state of a program whose operations can be timed here: on one device, from its graphs; None for others."""
     from pilotage.strategies.single import SingleDevice
 
+    strategy = session.strategy
     has_graphs = all(each.graph is not None for each in session.program.computations.values())
-    return isinstance(session.strategy, SingleDevice) and len(session.strategy.devices) == 1 and has_graphs
+    return strategy.state if isinstance(strategy, SingleDevice) and len(strategy.devices) == 1 and has_graphs else None
 
 
 def _facts(executor: Executor, session: Session) -> Facts:
@@ -146,7 +148,7 @@ def _facts(executor: Executor, session: Session) -> Facts:
         precision=_precision([each.dtype for each in executor.module.parameters()], program.autocast),
         how=f"As a program of Pilotage in the tier {session.tier.value}",
     )
-    if not _can_look(session):
+    if _state_to_look_at(session) is None:
         facts.notes.append(
             "Operations were not timed one by one: the program runs on several devices, or without graphs."
         )

@@ -25,14 +25,13 @@ def profile_script(request: Request) -> Report:
     watch = ScriptWatch(request)
     watch.install()
     problem = _run(request)
-    chosen = watch.chosen()
-    if chosen is None or not chosen[1].seconds:
-        done = 0 if chosen is None else chosen[1].updates
+    subject = watch.chosen()
+    if subject is None or not subject.seconds:
+        done = 0 if subject is None else subject.updates
         raise ProfileError(_too_little(request, done, problem))
-    owner, subject = chosen
     if problem is not None:
         subject.facts.notes.append(f"The script failed before the end of the profile: {problem}.")
-    return report_of(request, owner, subject, watch)
+    return report_of(request, subject, watch)
 
 
 def _too_little(request: Request, done: int, problem: str | None) -> str:

@@ -25,7 +25,7 @@ class ScriptWatch:
         """Whether the engine is working, whose own calls of torch are not the script's."""
         self.is_loading = False
         """Whether a loader is making a batch, whose operations are not those of the model."""
-        self._subjects: dict[int, tuple[Any, Subject]] = {}
+        self._subjects: dict[int, tuple[object, Subject]] = {}
         """Subjects by the address of the executor or optimizer, which is kept alive."""
 
     def install(self) -> None:
@@ -46,12 +46,12 @@ class ScriptWatch:
             }
         ).install()
 
-    def subject_of(self, owner: Any) -> Subject | None:
+    def subject_of(self, owner: object) -> Subject | None:
         """The subject of an executor or an optimizer."""
         found = self._subjects.get(id(owner))
         return None if found is None else found[1]
 
-    def new_subject(self, owner: Any, facts: Callable[[], Facts]) -> Subject:
+    def new_subject(self, owner: object, facts: Callable[[], Facts]) -> Subject:
         """Begin to profile an executor or an optimizer."""
         subject = Subject(self.request, self.timeline, facts())
         self._subjects[id(owner)] = (owner, subject)
@@ -79,10 +79,10 @@ class ScriptWatch:
 
         return traced_into(folder)
 
-    def chosen(self) -> tuple[Any, Subject] | None:
+    def chosen(self) -> Subject | None:
         """The subject with the most updates: one that the script trains, or else one that it only infers with."""
-        found = sorted(self._subjects.values(), key=lambda each: (each[1].facts.trains, each[1].updates))
-        return found[-1] if found else None
+        subjects = [subject for _, subject in self._subjects.values()]
+        return max(reversed(subjects), key=lambda each: (each.facts.trains, each.updates), default=None)
 
     def _iterated(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(loader: Any) -> Any:

@@ -21,7 +21,7 @@ _SET_ADOPTS, _GET_ADOPTS = 36, 37
 
 
 class EndedBySignal(SystemExit):
-    """Another process asks this one to end; its status is the one that shells show for the signal."""
+    """A signal asked this process to end; the exit status is the one that shells report for that signal."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
@@ -101,7 +101,7 @@ class ProcessTree:
         return {each for each in found - dead - {os.getpid()} if _may_end(each)}
 
     def end(self, grace: float = _GRACE_SECONDS) -> int:
-        """End all processes: politely first, then for good. Returns how many there were."""
+        """Ask all processes to end, and kill those that are left after ``grace`` seconds; returns their number."""
         left = self.living()
         count = len(left)
         _send(left, signal.SIGTERM)
@@ -116,7 +116,7 @@ class ProcessTree:
         return count
 
     def _children(self, table: list[_Process]) -> list[_Process]:
-        """The command and its orphans; what this process has started otherwise is in its session, or older."""
+        """The command and its orphans; other children of this process are in its own session, or older."""
         own, session = os.getpid(), os.getsid(0)
         new = [each for each in table if each.parent == own and (each.number, each.started) not in self._others]
         return [each for each in new if each.session != session]
@@ -174,7 +174,7 @@ def _adopts_orphans() -> bool:
 
 
 def _adopt_orphans(adopts: bool) -> None:
-    """Say whether they do; a kernel that knows no such thing goes on as before."""
+    """Turn this on or off; kernels without this feature ignore it."""
     _prctl(_SET_ADOPTS, int(adopts))
 
 

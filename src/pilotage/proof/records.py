@@ -99,12 +99,12 @@ class ProcessRecord:
 
     @property
     def reached_its_end(self) -> bool:
-        """Whether the script went on to its own end."""
+        """Whether the script ran to its own end."""
         return self.end is not None and self.end["how"] == "finished"
 
     @property
     def was_stopped(self) -> bool:
-        """Whether the script was ended because it went on to train."""
+        """Whether the script was ended because it continued to train."""
         return self.end is not None and self.end["how"] == "stopped"
 
     @property

@@ -135,9 +135,9 @@ def _require_training(run: WatchedRun, folder: Path, *, timed_out: bool, timeout
 
 
 def _failure(run: WatchedRun, folder: Path, *, timed_out: bool, timeout: float) -> str | None:
-    """How a run that can be judged failed after its last compared step; None if it went on well.
+    """How a run that can be judged failed after its last compared step; None if it did not.
 
-    A script that goes on to train is ended on purpose, whatever the status is that this gives its command.
+    The status of a script that continued to train does not count, since it was ended on purpose.
     """
     if any(each.was_stopped for each in run.record.trained):
         return None

@@ -101,7 +101,7 @@ class Ascent:
     """The finished compiled code, while other instances are not ready to use theirs."""
 
     obstacle: str = field(default="", init=False)
-    """Why the program cannot be compiled; empty as long as it may be."""
+    """Why the program cannot be compiled; empty if nothing prevents it."""
 
     _in_use: str = field(default="", init=False)
     """The digest of the code that the program runs while the compiler looks for faster code."""

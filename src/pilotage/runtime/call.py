@@ -125,7 +125,7 @@ class CallBinder:
             refuse_difference(expected.arguments, call.arguments, expected.inputs, given, names)
 
     def has_other_shapes(self, call: BoundCall) -> bool:
-        """Whether a call differs from the first in nothing but the shapes of its tensors."""
+        """Whether a call differs from the first only in the shapes of its tensors."""
         expected, forms = self.expected, list(map(_FORM, call.inputs))
         if expected is None or expected.forms == forms or expected.arguments != call.arguments:
             return False

@@ -87,7 +87,7 @@ def is_nonfinite_loss(error: BaseException) -> bool:
 def late_notice(failure: StepFailure, updates: int) -> str:
     """The warning about a loss that was checked when its step was over."""
     return (
-        f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_TOLD_LATE} {_LOSS_ADVICE} "
+        f"The loss at update {updates + failure.step.iteration + 1} is not finite. {_FOUND_LATE} {_LOSS_ADVICE} "
         "Training continues without checks."
     )
 
@@ -114,7 +114,7 @@ _LOSS_ADVICE = (
     "Check the data of this batch, or try a smaller learning rate, gradient clipping, or float32 instead of half "
     "precision. The weights are still those of the previous update."
 )
-_TOLD_LATE = (
+_FOUND_LATE = (
     "Compiled code and pipelines check the loss only after the step: run one process with PILOTAGE_TIER=graph to find "
     "the operation."
 )
@@ -127,7 +127,7 @@ _MEMORY_ADVICE = (
 def _first_trouble(failure: StepFailure) -> str:
     graph = failure.computation.graph
     if failure.is_late:
-        return _TOLD_LATE
+        return _FOUND_LATE
     if graph is None:
         return "The eager tier does not search for the operation; run the graph tier, or step through forward."
     outside = failure.streams.states

@@ -23,7 +23,7 @@ def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
     if asked != (world.rank, world.size):
         raise OptionError(
             f"The options say that this is instance {asked[0]} of {asked[1]}, but it is rank {world.rank} of "
-            f"{world.size}, by {world.launcher}. Start the script by poprun, mpirun, srun or torchrun with {asked[1]} "
+            f"{world.size}{world.set_by}. Start the script with poprun, mpirun, srun or torchrun and {asked[1]} "
             "instances."
         )
     return peers

@@ -159,7 +159,7 @@ def _plan_to_data(plan: OptimizerPlan) -> dict[str, Any]:
 def _plan_from_data(data: dict[str, Any], layout: StateLayout, permission: Permission) -> OptimizerPlan:
     groups = tuple(_group_from_data(table(group, "a group"), layout) for group in array(data["groups"], "the groups"))
     if not permission.trusted and any(isinstance(group.rule, OwnStepRule) for group in groups):
-        raise ProgramFileError("The program trains with an optimizer's own step(), which a file cannot bring along.")
+        raise ProgramFileError("The program trains with an optimizer's own step(), which a file cannot contain.")
     return OptimizerPlan(
         groups=groups,
         loss_scaling=number_from_text(data["loss_scaling"], "the loss scaling"),

@@ -38,8 +38,8 @@ _ONE_AFTER_THE_OTHER = (
     "emulated cards: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
 )
 _UNTRIED = (
-    "This has been tested only with one card in place of all of them: compare the first results with a run on one card "
-    "(CUDA_VISIBLE_DEVICES=0)."
+    "This has been tested only with one card that is listed several times: compare the first results with a run on one "
+    "card (CUDA_VISIBLE_DEVICES=0)."
 )
 
 

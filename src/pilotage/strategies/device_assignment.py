@@ -104,7 +104,7 @@ def _cards_of(backend: Capabilities, names: Sequence[str] | None) -> tuple[torch
     for device in devices:
         if device not in there:
             raise OptionError(
-                f"{asked_by} names {device}, but there is no such device. Choose among: "
+                f"{asked_by} names {device}, which does not exist here. Choose among: "
                 f"{', '.join(map(str, backend.devices))}."
             )
     return devices

@@ -106,7 +106,7 @@ class SingleDevice:
         return {**self.state.parameters, **self.state.buffers()}
 
     def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program from now on, by compiled code if there is some."""
+        """Run another form of the program from now on, by compiled ``code`` if it is given."""
         self.program, self._calls = program, None if code is None else code(self._device)
         self._placed = PlacedProgram(program, {})
         self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, self._calls)

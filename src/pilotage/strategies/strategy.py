@@ -100,7 +100,7 @@ class Strategy(Protocol):
         ...
 
     def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program from now on, by compiled code if there is some."""
+        """Run another form of the program from now on, by compiled ``code`` if it is given."""
         ...
 
     def detach(self) -> None:
@@ -111,8 +111,3 @@ class Strategy(Protocol):
 def detached() -> AttachmentError:
     """The error for a program without state."""
     return AttachmentError("Device is not attached. Attach the model, or call it once.")
-
-
-def no_compiled_code(strategy: str) -> NotImplementedError:
-    """The error for a strategy that cannot run compiled code yet."""
-    return NotImplementedError(f"{strategy} cannot run compiled code yet.")

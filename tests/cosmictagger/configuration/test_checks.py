@@ -70,7 +70,7 @@ REFUSED = [
     (["network.weight_decay=0.1"], "TensorFlow"),
     (["run.minibatch_size=500"], "data.events is 400"),
     (["data.aux_events=1"], "data.aux_events is 1"),
-    (["data=real"], "cosmic_tagging_train.h5: there is no such folder"),
+    (["data=real"], "cosmic_tagging_train.h5: the folder does not exist"),
     (["data=synthetic", "mode=visualize"], "nothing to show"),
     (["run.compute_mode=IPU", "framework.engine=eager"], "which runs compiled programs"),
     (["run.compute_mode=HPU", "framework.engine=pilotage"], "not available for run.compute_mode=HPU"),

@@ -55,19 +55,19 @@ def test_a_missing_intel_card_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    ("precision", "compute_mode", "mode", "refused"),
+    ("precision", "compute_mode", "refused"),
     [
-        (Precision.mixed, ComputeMode.CPU, ModeKind.train, False),
-        (Precision.mixed, ComputeMode.GPU, ModeKind.train, False),
-        (Precision.float16, ComputeMode.GPU, ModeKind.train, False),
-        (Precision.float16, ComputeMode.HPU, ModeKind.train, False),
-        (Precision.float16, ComputeMode.CPU, ModeKind.inference, False),
-        (Precision.bfloat16, ComputeMode.CPU, ModeKind.train, False),
-        (Precision.float64, ComputeMode.CPU, ModeKind.train, False),
-        (Precision.float64, ComputeMode.HPU, ModeKind.train, True),
-        (Precision.float64, ComputeMode.IPU, ModeKind.inference, True),
-        (Precision.float32, ComputeMode.CPU, ModeKind.train, False),
+        (Precision.mixed, ComputeMode.CPU, False),
+        (Precision.mixed, ComputeMode.GPU, False),
+        (Precision.float16, ComputeMode.GPU, False),
+        (Precision.float16, ComputeMode.HPU, False),
+        (Precision.float16, ComputeMode.CPU, False),
+        (Precision.bfloat16, ComputeMode.CPU, False),
+        (Precision.float64, ComputeMode.CPU, False),
+        (Precision.float64, ComputeMode.HPU, True),
+        (Precision.float64, ComputeMode.IPU, True),
+        (Precision.float32, ComputeMode.CPU, False),
     ],
 )
-def test_unsupported_precisions_are_refused(precision, compute_mode, mode, refused):
-    assert (refusal(precision, compute_mode, mode) is not None) is refused
+def test_unsupported_precisions_are_refused(precision, compute_mode, refused):
+    assert (refusal(precision, compute_mode) is not None) is refused

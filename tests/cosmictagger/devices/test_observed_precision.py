@@ -21,6 +21,6 @@ def test_a_type_that_was_not_requested_is_named(small):
     seen = ObservedPrecision(net, NUMBER_TYPES[Precision.float16])
     net(torch.randn(1, 3, 8, 12))
     assert seen.problems == (
-        "precision: float16 activations were asked for, and float32 activations computed",
-        "precision: float16 weights were asked for, and float32 weights computed",
+        "precision: float16 activations were requested, but float32 activations were computed",
+        "precision: float16 weights were requested, but float32 weights were computed",
     )

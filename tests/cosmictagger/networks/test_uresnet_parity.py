@@ -232,7 +232,7 @@ def focal_loss(planes, labels):
 
 
 @mostly_long
-def test_training_goes_on_from_a_file_of_the_original_and_back(case, events, plain_network, tmp_path):
+def test_training_continues_from_a_file_of_the_original_and_back(case, events, plain_network, tmp_path):
     wanted = case.values["float64"]["adam_small_rate_losses"]
     original = Original(case, plain_network)
     assert [original.train(*events) for _ in range(3)] == pytest.approx(wanted[:3], rel=ROUNDING)

@@ -11,6 +11,8 @@ from cosmictagger.tensorflow.runtime import start_runtime
 def test_other_threads_in_a_process_that_computes_are_refused():
     tf.constant(1.0)
     words = ["run.id=x", "framework=tensorflow"]
-    assert start_runtime(configuration(words)) == ()
+    config = configuration(words)
+    assert start_runtime(config.framework, config.run.threads) == ()
+    config = configuration([*words, "framework.intra_op_parallelism_threads=3"])
     with pytest.raises(DeviceError, match="already started with other numbers of threads"):
-        start_runtime(configuration([*words, "framework.intra_op_parallelism_threads=3"]))
+        start_runtime(config.framework, config.run.threads)

@@ -229,7 +229,7 @@ else:
     }
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
-    assert "Until then there is no device hpu" in ran.stderr
+    assert "Until then the device hpu is missing" in ran.stderr
 
 
 def test_a_terminal_shows_how_long_the_build_takes(tmp_path):

@@ -1,4 +1,4 @@
-"""Compiled code on a card draws the same numbers as the graph; `worker/test_compiled_code.py` checks the CPU."""
+"""Compiled code on a card draws the same numbers as the graph; `worker/test_main_compiled_code.py` checks the CPU."""
 
 from __future__ import annotations
 

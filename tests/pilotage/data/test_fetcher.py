@@ -210,7 +210,7 @@ def test_an_error_of_the_iterable_is_reported_with_its_line(consumer):
     assert "test_fetcher.py" in report
 
 
-def test_random_numbers_go_on_from_those_of_the_consumer(consumer):
+def test_random_numbers_continue_from_those_of_the_consumer(consumer):
     def noise():
         for _ in range(2):
             yield torch.rand(3)

@@ -120,7 +120,7 @@ def test_a_compiling_peer_is_waited_for_beyond_the_timeout(world):
 
 
 def test_without_a_rendezvous_address_the_error_says_which_variables_to_set():
-    with pytest.raises(DistributedError, match=r"rank 1 of 2, by OpenMPI.*MASTER_ADDR.*MASTER_PORT.*poprun"):
+    with pytest.raises(DistributedError, match=r"rank 1 of 2 \(set by OpenMPI\).*MASTER_ADDR.*MASTER_PORT.*poprun"):
         Peers(world=World(rank=1, size=2, launcher="OpenMPI")).join()
 
 

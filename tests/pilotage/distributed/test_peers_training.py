@@ -325,7 +325,7 @@ def test_options_that_do_not_fit_the_world_are_refused():
     module = tutorial_classifier()
     plan = read_optimizer(sgd(module), {id(parameter): name for name, parameter in module.named_parameters()})
     two = Execution().shared_with(instance=1, instances=2)
-    with pytest.raises(OptionError, match=r"instance 1 of 2, but it is rank 0 of 1, by nobody.*poprun"):
+    with pytest.raises(OptionError, match=r"instance 1 of 2, but it is rank 0 of 1\. .*poprun"):
         Executor(module, execution=two, plan=plan)
-    with pytest.raises(OptionError, match=r"instance 0 of 1, but it is rank 1 of 2, by poprun"):
+    with pytest.raises(OptionError, match=r"instance 0 of 1, but it is rank 1 of 2 \(set by poprun\)"):
         Executor(module, plan=plan, peers=Peers(world=World(rank=1, size=2, launcher="poprun")))

@@ -20,10 +20,11 @@ def test_replicas_are_numbered_consecutively_over_all_instances(size, replicas):
     [
         ({"rank": 2, "size": 2}, "between 0 and 1"),
         ({"rank": -1}, "between 0 and 0"),
-        ({"size": 0}, "size is 0, by nobody"),
+        ({"size": 0}, r"size is 0\. It must be at least 1"),
+        ({"size": 0, "launcher": "slurm"}, r"size is 0 \(set by slurm\)\. It must be at least 1"),
         ({"replicas_per_instance": 0}, "replicas_per_instance is 0"),
         ({"stages_per_replica": 0}, "stages_per_replica is 0"),
-        ({"stages_per_replica": 2, "stage": 2}, "stage is 2, by nobody"),
+        ({"stages_per_replica": 2, "stage": 2}, r"stage is 2\. It must be between 0 and 1"),
         ({"local_rank": -1}, "local rank is -1"),
         ({"port": 70000}, "port is 70000"),
     ],

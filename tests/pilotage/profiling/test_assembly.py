@@ -43,7 +43,7 @@ def subject_of(watch: ScriptWatch) -> Subject:
 @pytest.fixture
 def report():
     watch = ScriptWatch(REQUEST)
-    return report_of(REQUEST, None, subject_of(watch), watch)
+    return report_of(REQUEST, subject_of(watch), watch)
 
 
 def test_a_report_of_a_profile_can_be_written_and_read(report):
@@ -90,7 +90,7 @@ def test_a_long_timeline_is_thinned_but_keeps_the_peak():
     sighting = subject.table.sightings[1]
     subject.table.sightings = [dataclasses.replace(sighting) for _ in range(9001)]
     subject.table.peak = dataclasses.replace(subject.table.peak, operation=4321)
-    timeline = report_of(REQUEST, None, subject, watch).devices[0].memory.timeline
+    timeline = report_of(REQUEST, subject, watch).devices[0].memory.timeline
     assert len(timeline.operation) <= 2001
     assert 4321 in timeline.operation
 

@@ -79,7 +79,7 @@ def test_processes_with_another_environment_are_found_without_their_parent(tmp_p
     assert all(ends(number) for number in numbers)
 
 
-def test_processes_of_others_go_on(tmp_path):
+def test_processes_that_others_started_keep_running(tmp_path):
     earlier = subprocess.Popen(["sleep", "60"], start_new_session=True)
     with earlier, ProcessTree(str(tmp_path / "mark")) as tree:
         with subprocess.Popen(["sleep", "60"]) as ours:
@@ -89,7 +89,7 @@ def test_processes_of_others_go_on(tmp_path):
         earlier.kill()
 
 
-def test_the_parent_of_orphans_is_the_one_that_it_was(tmp_path):
+def test_afterwards_orphans_get_their_usual_parent_again(tmp_path):
     def parent_of_an_orphan():
         (number,) = numbers_from("import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=2).pid)")
         with open(f"/proc/{number}/stat") as file:

@@ -84,7 +84,7 @@ def test_it_is_a_warning_on_request():
 
 
 @pytest.mark.parametrize("device_iterations", [1, 2])
-def test_random_numbers_of_python_and_numpy_go_on_as_without_a_comparison(device_iterations):
+def test_random_numbers_of_python_and_numpy_continue_as_without_a_comparison(device_iterations):
     after = []
     for check in ("off", "first"):
         random.seed(0)

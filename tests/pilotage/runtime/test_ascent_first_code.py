@@ -64,7 +64,7 @@ def look(ascent):
     return ascent.advance(list, list)
 
 
-def test_first_code_is_used_while_the_compiler_goes_on_and_better_code_at_its_end(rising):
+def test_first_code_is_used_while_the_compiler_continues_and_better_code_at_its_end(rising):
     ascent = rising()
     assert look(ascent) is None
     ascent.cache.publish("first")

@@ -66,7 +66,7 @@ def test_the_option_and_the_variable_name_the_cards(monkeypatch):
     [
         (("cuda:1", "cuda:0"), "cuda:0 first"),
         (("cuda:0", "cpu"), "devices of the cuda backend"),
-        (("cuda:0", "cuda:7"), "no such device"),
+        (("cuda:0", "cuda:7"), "names cuda:7, which does not exist here"),
         (("cuda:0", "third"), "not a device"),
         ((), "nothing"),
     ],

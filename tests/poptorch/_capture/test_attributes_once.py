@@ -71,7 +71,7 @@ def test_a_forward_without_inputs_returns_its_constant():
     assert (model().tolist(), module.i.tolist()) == ([1.0], [1.0])
 
 
-def test_training_goes_on_with_the_constant():
+def test_training_continues_with_the_constant():
     class Scaled(nn.Module):
         def __init__(self):
             super().__init__()

@@ -167,7 +167,7 @@ def test_what_is_written_keeps_its_type():
     torch.testing.assert_close(result.float(), torch.cat([2 * y[:1], y[1:]]), rtol=0.01, atol=0.01)
 
 
-def test_numbers_do_not_promote_and_created_tensors_have_the_type_that_was_asked_for(tier):
+def test_numbers_do_not_promote_and_created_tensors_have_the_requested_type(tier):
     def create(x):
         return x + 5, x + torch.ones(4), x + torch.ones(4, dtype=HALF), torch.zeros_like(x) + 1.5, x.float() + x
 

@@ -149,7 +149,7 @@ def test_a_run_that_asked_to_continue_is_only_warned(monkeypatch, caplog, capsys
     monkeypatch.setenv("POPTORCH_SMALL_IPU_MODEL", "1")
     _trained(Options(), width=_TOO_WIDE)
     assert "Out of memory: " in caplog.text
-    assert "The run goes on, because debug.allowOutOfMemory is set." in caplog.text
+    assert "The run continues, because debug.allowOutOfMemory is set." in caplog.text
     assert "does not fit" in capsys.readouterr().out
 
 
@@ -165,7 +165,7 @@ def test_a_doubtful_program_is_only_warned_of(caplog, monkeypatch):
         _trained(Options(), width=round(4000 * 1.2**step))
         if "Out of memory: " in caplog.text:
             break
-    assert "its lower end fits, so the run goes on" in caplog.text
+    assert "its lower end fits, so the run continues" in caplog.text
 
 
 @pytest.mark.slow

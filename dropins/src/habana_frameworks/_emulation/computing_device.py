@@ -18,7 +18,7 @@ _IMPORTING = ("importlib", "habana_frameworks")
 def is_asked_for() -> bool:
     """Whether to register the device on import.
 
-    If PILOTAGE_HPU_ON is not set, neither beside a CUDA card nor for a library that only looks for a Gaudi.
+    Unless PILOTAGE_HPU_ON is set, not next to a CUDA card, and not for a library that only looks for a Gaudi.
     """
     choice = os.environ.get(_CHOICE)
     return choice != "off" if choice else not (torch.cuda.is_available() or _importing_package() in _LOOKING)

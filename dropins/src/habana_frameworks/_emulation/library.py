@@ -64,7 +64,7 @@ def library() -> ctypes.CDLL:
 
 
 def built_library() -> Path:
-    """The checked library in the user's cache, built if necessary; raises CannotBuildError if there can be none."""
+    """The checked library in the user's cache, built if necessary; raises CannotBuildError if that fails."""
     try:
         return _kept(Limits.from_environment()).folder / _FILE
     except (OSError, PilotageError) as error:

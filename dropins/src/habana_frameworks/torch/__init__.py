@@ -44,7 +44,7 @@ def _can_be_built() -> bool:
     try:
         library()
     except CannotBuildError as error:
-        log_event(Warned(message=f"{error} Until then there is no device hpu; PILOTAGE_HPU_ON=off hides this line."))
+        log_event(Warned(message=f"{error} Until then the device hpu is missing; PILOTAGE_HPU_ON=off hides this line."))
         return False
     return True
 

@@ -86,9 +86,9 @@ class IpuModel:
         (device,) = self._report.devices
         is_certain = device.peak_bytes is not None and device.peak_bytes.low > (device.capacity_bytes or 0)
         if not is_certain:
-            logger.warning("%s It is only an estimate, and its lower end fits, so the run goes on.", message)
+            logger.warning("%s It is only an estimate, and its lower end fits, so the run continues.", message)
         elif self._allows_out_of_memory:
-            logger.warning("%s The run goes on, because debug.allowOutOfMemory is set.", message)
+            logger.warning("%s The run continues, because debug.allowOutOfMemory is set.", message)
         else:
             self._report, self._is_over = None, False
             raise allocation_error(f"{message} {_HOW_TO_GO_ON}")

@@ -48,9 +48,9 @@ def custom_op(
     implementation = _implementations.get((domain, name)) or _operation(name, domain)
     if implementation is None:
         raise createPoptorchError(
-            f"There is no implementation of the custom op {name!r} of domain {domain!r} (version {domain_version}). "
-            f"Register one with @poptorch.implementCustomOp({name!r}, {domain!r}), or with torch.library as "
-            f"{_namespace(domain)}::{name}. Code that was compiled for IPUs cannot run here."
+            f"The custom op {name!r} of domain {domain!r} (version {domain_version}) is not implemented here. "
+            f"Register an implementation with @poptorch.implementCustomOp({name!r}, {domain!r}), or with torch.library "
+            f"as {_namespace(domain)}::{name}. Code that was compiled for IPUs cannot run here."
         )
     results = implementation(*inputs, **checked)
     listed = [results] if isinstance(results, Tensor) else list(results)

@@ -106,7 +106,7 @@ def _print_tensor(
 
 @_print_tensor.register_fake
 def _(tensor: Tensor, title: str, *format_and_branch: Any) -> None:
-    """Without data there is nothing to print."""
+    """Prints nothing: tensors have no values during a capture."""
 
 
 # Nothing depends on a print, but it has to stay in the program.

@@ -54,7 +54,7 @@ def from_ipu_state(plan: OptimizerPlan, named: Mapping[str, Tensor], current: Op
     if len(counts) > 1:
         logger.warning(
             "The loaded %s___ of the parameters differ (%g to %g), but a program counts the updates of all parameters "
-            "together: it goes on with the largest.",
+            "together: training continues with the largest.",
             _STEP,
             min(counts),
             max(counts),

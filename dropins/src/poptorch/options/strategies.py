@@ -101,7 +101,7 @@ class _IPhasedExecution(_IExecutionStrategy):
         """The phase of this index."""
         require(
             isinstance(phase, int) and 0 <= phase < len(self._phases),
-            f"There is no phase {phase!r}. Phases are whole numbers from 0 to {len(self._phases) - 1}.",
+            f"Phase {phase!r} does not exist. Phases are whole numbers from 0 to {len(self._phases) - 1}.",
         )
         return self._phases[phase]
 

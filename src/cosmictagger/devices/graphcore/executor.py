@@ -191,7 +191,7 @@ class PopTorchExecutor:
         if has_stepped(self._optimizer.state_dict()):
             return ()
         name = type(self._optimizer).__name__
-        return (f"optimizer: {name} was asked for and never stepped: the wrapper trains with another one",)
+        return (f"optimizer: {name} was requested but never stepped: the wrapper trains with another one",)
 
 
 def poptorch_executor(config: Configuration, processes: Processes | None = None) -> PopTorchExecutor:

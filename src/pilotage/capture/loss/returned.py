@@ -130,7 +130,7 @@ def _none_found(value: Any, outputs: list[tuple[str, Tensor]]) -> str:
             "No scalar that forward returns depends on any parameter that requires a gradient. Check requires_grad, "
             f"detach() and torch.no_grad() on the way to the loss. forward returned {returned}. {_REMEDY}"
         )
-    return f"forward returns no scalar that requires a gradient, so there is no loss. It returned {returned}. {_REMEDY}"
+    return f"forward returns no loss: no scalar that requires a gradient. It returned {returned}. {_REMEDY}"
 
 
 def _described(outputs: Iterable[tuple[str, Tensor]]) -> str:

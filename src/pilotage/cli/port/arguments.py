@@ -6,10 +6,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from pilotage.cli.script_arguments import keep_what_follows_dashes
+from pilotage.porting.target import Target
 
 __all__ = ["TARGETS", "add_arguments"]
 
-TARGETS = ("poptorch", "popdist", "hpu", "pilotage")
+TARGETS = tuple(each.value for each in Target)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

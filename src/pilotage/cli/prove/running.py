@@ -146,7 +146,7 @@ def _picture_of(arguments: Namespace, proof: Proof) -> Path | None:
         return None
     if arguments.json is not None:
         return Path(arguments.json).with_suffix(".png")
-    # Nobody has asked for this one.
+    # Nobody asked for this picture, so a folder that cannot be written to is not an error.
     return Path("proof.png") if os.access(".", os.W_OK) else None
 
 

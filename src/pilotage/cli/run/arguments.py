@@ -21,7 +21,7 @@ SERVER_OPTIONS = {
     "vipu_cluster": "NAME",
     "vipu_allocation": "NAME",
 }
-"""Options for a server that allocates IPUs; there is none here."""
+"""Options for a server that allocates IPUs; they have no effect."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pilotage.cli.port.arguments import TARGETS
 from pilotage.errors import PilotageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "lines_of", "run"]
 
 SCANNED, NOT_SCANNED = 0, 2
-_TARGETS = ("poptorch", "popdist", "hpu", "pilotage")
 _SHOWN = 10
 """How many files and findings are printed; `--json` has all."""
 
@@ -27,9 +27,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         action="append",
-        choices=_TARGETS,
+        choices=TARGETS,
         metavar="TARGET",
-        help=f"a target ({', '.join(_TARGETS)}); the default is all of them",
+        help=f"a target ({', '.join(TARGETS)}); the default is all of them",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
 
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
     from pilotage.whole_files import write_whole
 
     try:
-        scan = scan_paths(arguments.paths, [Target(each) for each in arguments.to or _TARGETS])
+        scan = scan_paths(arguments.paths, [Target(each) for each in arguments.to or TARGETS])
         print("\n".join(lines_of(scan)))
         if arguments.json is not None:
             write_whole(arguments.json, scan.to_json().encode())

@@ -23,7 +23,7 @@ from pilotage.compiler.accuracy.tolerance import LOUD, Tolerance
 from pilotage.compiler.accuracy.trial import Trial
 from pilotage.compiler.failures import described
 from pilotage.compiler.job import CompileJob
-from pilotage.monitoring.processor import memory_of
+from pilotage.execution.memory import free_memory
 from pilotage.program.program import Action
 
 Way = TypeVar("Way")
@@ -38,7 +38,7 @@ def results(trial: Trial) -> list[Tensor]:
 
 def float64_results(job: CompileJob) -> tuple[list[Tensor] | None, str]:
     """The results in float64, or None; and a note on what could not be computed."""
-    needed, free = _bytes_in_float64(job), _free_bytes(job)
+    needed, free = _bytes_in_float64(job), free_memory(job.device)
     if needed > free:
         sizes = f"it needs about {needed >> 20} MiB, and {free >> 20} MiB are free"
         return None, f"results were not compared with float64: {sizes}"
@@ -77,14 +77,6 @@ def _bytes_in_float64(job: CompileJob) -> int:
     return int(taken) * (4 if kept & halves or job.program.autocast in halves else 2)
 
 
-def _free_bytes(job: CompileJob) -> int:
-    if job.device.type == "cpu":
-        return memory_of()[1]
-    device = torch.get_device_module(job.device)
-    free, _ = device.mem_get_info(job.device)
-    return int(free + device.memory_reserved(job.device) - device.memory_allocated(job.device))
-
-
 def agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: CompileJob, problems: list[str]) -> dict[Way, Trial]:
     """The ways that agree with the graph; before one is rejected, more runs with noise widen the tolerance."""
 
@@ -106,7 +98,7 @@ def agreeing(ways: Mapping[Way, Trial], tolerance: Tolerance, job: CompileJob, p
 def results_rounded_differently(
     job: CompileJob, seeds: Sequence[int], amplitude: float = 1.0
 ) -> Iterator[list[Tensor]]:
-    """The results of the graph with noise in the place of rounding, one for each seed."""
+    """The results of the graph with noise in place of rounding, one list for each seed."""
     return (results(_trial_with_noise(job, seed, amplitude)) for seed in seeds)
 
 

@@ -10,8 +10,8 @@ most a few times that of the graph.
 
 A program with decisions (a ReLU, the maximum of a pool) jumps where a value is close to the threshold: one decision
 that rounding flips changes gradients by far more than rounding does. A few runs with plain noise may show none of
-them. So before code is refused, the graph runs with loud noise, and where its errors grow more than the noise has
-grown, they come from jumps, which other code may have too. Results without jumps limit the errors as before.
+them. So before code is refused, the graph runs with loud noise as well. Where its errors grow by more than the noise,
+they come from jumps, and correct code may have jumps too. For results without jumps, the limit stays as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ERROR_FACTOR = 5.0
 """Errors up to this many times that of the graph are tolerated."""
 
 LOUD = 20.0
-"""The amplitude of loud noise: sums of thousands of numbers in another order, through several layers, differ by it."""
+"""The amplitude of loud noise: about the error of adding thousands of numbers in another order, after some layers."""
 
 _JUMP = 2.0
 """A result has jumps if loud noise causes this many times the error that its amplitude explains."""
@@ -94,7 +94,7 @@ class Tolerance:
             if distance > allowed:
                 yield (
                     distance / allowed,
-                    f"{_described(name, left)}, is off by {distance:.2g}, and {allowed:.2g} is rounding",
+                    f"{_described(name, left)}, is off by {distance:.2g}, and rounding explains {allowed:.2g}",
                 )
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
@@ -114,7 +114,7 @@ class Tolerance:
             if error > allowed:
                 yield (
                     error / allowed,
-                    f"{_described(name, left)}, is off float64 by {error:.2g}, and the graph by {own:.2g}",
+                    f"{_described(name, left)}, is off float64 by {error:.2g}, the graph by {own:.2g}",
                 )
 
     def _distances_of(self, results: Sequence[Tensor]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Takes large tensors, and single numbers, out of operations on lists.
+"""Takes large tensors and single numbers out of operations on lists.
 
 Inductor compiles an operation on a list of tensors into one kernel. That saves launches for small tensors, but a large
 one keeps a card busy by itself. Its own kernel gets its own block sizes, and may be fused with what computes the

@@ -17,7 +17,7 @@ ROWS = 1024
 """The largest number of rows of a small table."""
 
 LOOK_UPS_PER_ROW = 64
-"""The smallest number of look-ups per row that is many."""
+"""From this number of look-ups per row on, a table has many."""
 
 _ELEMENTS = 2**27
 """The largest number of elements of the matrix of zeros and ones."""

@@ -1,8 +1,8 @@
-"""Multiplies numbers of 16 bits as such, where a graph widens them first.
+"""Multiplies 16-bit numbers directly where a graph widens them to float32 first.
 
 Under autocast, attention with a bias that is trained computes in float32, without matrix units, although its queries,
 keys and values have 16 bits. The product of two such numbers is exact in float32, so batched products of widened
-tensors are computed from the narrow ones and summed in float32, as before. Factors go to the result.
+tensors are computed from the narrow ones and summed in float32, as before. Constant factors multiply the result.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The compiling process: searches for the fastest right way to run a program."""
+"""The compiling process: searches for the fastest correct way to run a program."""

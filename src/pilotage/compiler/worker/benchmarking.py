@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from pilotage.execution.memory import wait_for
+
 Run = Callable[[], object]
 
 _ROUNDS = 7
@@ -55,17 +57,12 @@ def _best_of_single_runs(run: Run, device: torch.device) -> float:
 
 
 def _time(run: Run, repeats: int, device: torch.device) -> float:
-    _synchronize(device)
+    wait_for(device)
     start = time.perf_counter()
     for _ in range(repeats):
         run()
-    _synchronize(device)
+    wait_for(device)
     return (time.perf_counter() - start) / repeats
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type != "cpu":
-        torch.get_device_module(device).synchronize()
 
 
 def _recorded(run: Run) -> Run:

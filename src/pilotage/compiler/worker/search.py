@@ -1,7 +1,7 @@
-"""Searches for the fastest right way to run a program.
+"""Searches for the fastest correct way to run a program.
 
 It times the captured program in each memory layout, compiles the good ones, and checks the compiled code against the
-graph. The first code that is right and faster is published at once. At the end everything is timed again, and the
+graph. The first code that is correct and faster is published at once. At the end everything is timed again, and the
 fastest way replaces it.
 """
 
@@ -27,14 +27,14 @@ from pilotage.options.choices import Tier
 from pilotage.passes.channels_last import has_channels_last, in_channels_last
 
 Publish = Callable[[Tuning, Path | None], None]
-"""Stores a tuning, with the folder of its code if there is some."""
+"""Stores a tuning, with the folder of its code if it has any."""
 
 _SLOWDOWN_LIMIT = 1.3
 """A memory layout whose graph takes this many times longer than the best one is compiled only if that one fails."""
 
 
 def search(job: CompileJob, scratch: Path, clock: Executor, publish: Publish) -> None:
-    """Publish the first code that is right and faster than the graph, then the fastest way, if that is another one."""
+    """Publish the first code that is correct and faster than the graph, then the fastest way, if that is another."""
     watch = Stopwatch()
     with watch.part("first run"):
         plain = Trial(job, job.program)
@@ -103,7 +103,7 @@ class Candidate:
     """Our changes to leave out."""
 
     is_slow: bool = False
-    """Whether the graph in this layout is so slow that it is compiled only if nothing before it is right."""
+    """Whether the graph in this layout is so slow that it is compiled only if nothing before it is correct."""
 
 
 def _candidates(graphs: Mapping[Way, Trial], job: CompileJob, clock: Executor) -> list[Candidate]:

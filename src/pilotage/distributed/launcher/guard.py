@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 GRACE_SECONDS = 5.0
-"""How long an instance has to stop by itself."""
+"""How long an instance may take to stop by itself."""
 
 NOT_FOUND = 127
 END_WITH_PARENT = 1

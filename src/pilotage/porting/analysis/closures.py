@@ -15,7 +15,7 @@ from pilotage.porting.sources.source import Source
 __all__ = ["calls_closure_once", "closure_call"]
 
 
-def closure_call(project: Project, scope: Scope) -> ast.Call | None:
+def closure_call(scope: Scope) -> ast.Call | None:
     """The call of ``step`` that a function is given to."""
     if not isinstance(scope.node, Function):
         return None

@@ -119,7 +119,7 @@ class Placing:
             return self._place(needs, source, inner, _statement_in(scope, inner), expressions, passed)
         if scope.parent is None:
             return self._in_function(needs, source, scope, anchor, expressions, paths)
-        return self._in_module(needs, source, scope, anchor, expressions, paths)
+        return self._in_module(needs, source, anchor, expressions, paths)
 
     def _in_function(
         self,
@@ -139,7 +139,6 @@ class Placing:
         self,
         needs: Needs,
         source: Source,
-        scope: Scope,
         anchor: ast.stmt,
         expressions: dict[str, str],
         paths: list[str],

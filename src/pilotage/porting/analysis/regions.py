@@ -24,7 +24,7 @@ def region_of(
     before = block[: next(i for i, each in enumerate(block) if each is anchor)]
     needed = _sliced(before, reads(call.subject))
     whole: list[ast.AST] = [*needed, call.subject]
-    models = _models(project, scope, whole, trained)
+    models = _models(scope, whole, trained)
     start = next((i for i, each in enumerate(needed) if _mentions(project, scope, each, models, trained)), None)
     if start is None and not _mentions(project, scope, call.subject, models, trained):
         rule = "loss-from-elsewhere" if models else "model-not-found"
@@ -34,7 +34,7 @@ def region_of(
     later = tuple(
         each for each in before[first:] if each not in region and not is_training_only(project, scope.source, each)
     )
-    _refuse_what_no_program_can_do(project, scope, region, call, later)
+    _refuse_what_no_program_can_do(scope, region, call, later)
     return region, later, models
 
 
@@ -63,7 +63,7 @@ def _mutated(statement: ast.stmt) -> set[str]:
     return set()
 
 
-def _models(project: Project, scope: Scope, nodes: list[ast.AST], trained: Trained) -> tuple[str, ...]:
+def _models(scope: Scope, nodes: list[ast.AST], trained: Trained) -> tuple[str, ...]:
     """The variables of these statements that are trained."""
     found: dict[str, None] = {}
     for node in nodes:
@@ -97,7 +97,6 @@ def _mentions(project: Project, scope: Scope, node: ast.AST, models: tuple[str, 
 
 
 def _refuse_what_no_program_can_do(
-    project: Project,
     scope: Scope,
     region: tuple[ast.stmt, ...],
     call: TrainingCall,

@@ -87,7 +87,7 @@ class _Finder:
 
     def step(self) -> TrainingStep:
         """The step, or the reason why it cannot be converted."""
-        closure = closure_call(self._project, self._scope)
+        closure = closure_call(self._scope)
         if closure is not None and not any(call.kind in _UPDATES for _, call in self._found):
             return self._step_of_closure(closure)
         optimizer = self._optimizer()

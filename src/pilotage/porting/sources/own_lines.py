@@ -50,7 +50,7 @@ def _runs(block: list[ast.stmt]) -> Iterator[_Run]:
 
 
 def _is_crowded(source: Source, statement: ast.stmt) -> bool:
-    """Whether a statement stands behind the colon of its block, or before a semicolon."""
+    """Whether a statement is on the line of its block's colon, or before a semicolon."""
     return _is_behind_colon(source, statement) or _end(source, statement) > source.span(statement)[1]
 
 

@@ -1,4 +1,4 @@
-"""A script: its text, its tree, and where each node stands in the text."""
+"""A script: its text, its tree, and the position of each node in the text."""
 
 from __future__ import annotations
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from pilotage.prediction.changes.variants import Conversion
 from pilotage.prediction.prediction import Prediction
 from pilotage.prediction.trace.operations import Phase, TracedOperation
-from pilotage.prediction.trace.work import WorkKind
+from pilotage.prediction.trace.work import MATRIX_PRODUCTS
 
 __all__ = ["how_to_halve", "stays_wide"]
 
-_PRODUCTS = (WorkKind.PRODUCT, WorkKind.CONVOLUTION, WorkKind.ATTENTION)
 _WORDS = {"float16": "half", "bfloat16": "bfloat16"}
 _NAMED = 2
 """How many attributes are written out."""
@@ -31,7 +30,7 @@ def how_to_halve(kind: str, types: Sequence[Conversion]) -> str:
 def stays_wide(prediction: Prediction) -> str:
     """A note for a program in half precision that still multiplies mostly in float32; otherwise empty."""
     operations = prediction.traced.update.operations
-    products = [each.work for each in operations if each.work.kind in _PRODUCTS]
+    products = [each.work for each in operations if each.work.kind in MATRIX_PRODUCTS]
     wide = sum(each.flops for each in products if each.type == "float32")
     if 2 * wide <= sum(each.flops for each in products):
         return ""

@@ -12,11 +12,9 @@ from pilotage.prediction.memory.stages import StageMap
 from pilotage.prediction.memory.update import UpdateTrace
 from pilotage.prediction.memory.workspaces import workspace_of
 from pilotage.prediction.trace.operations import Category, Phase, TracedOperation, TracedTensor
-from pilotage.prediction.trace.work import WorkKind
+from pilotage.prediction.trace.work import MATRIX_PRODUCTS
 
 __all__ = ["Needs", "StageNeeds", "memory_needs"]
-
-_PRODUCTS = (WorkKind.PRODUCT, WorkKind.CONVOLUTION, WorkKind.ATTENTION)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +117,7 @@ def _extra(update: UpdateTrace, model: DeviceModel, stages: StageMap, stage: int
     if model.tiles is not None:
         return _tile_extra(operations, here, model.tiles)
     workspaces = [workspace_of(each.work, model) if mine else 0 for each, mine in zip(operations, here, strict=True)]
-    kept = model.memory.workspace_bytes if any(each.work.kind in _PRODUCTS for each in operations) else 0
+    kept = model.memory.workspace_bytes if any(each.work.kind in MATRIX_PRODUCTS for each in operations) else 0
     return {Category.TEMPORARIES.value: workspaces, "workspace": [kept] * len(operations)}
 
 
@@ -128,7 +126,7 @@ def _tile_extra(operations: Sequence[TracedOperation], here: Sequence[bool], til
     partials, exchange, kinds = [], [], set()
     for operation, mine in zip(operations, here, strict=True):
         work = operation.work
-        is_product = mine and work.kind in _PRODUCTS
+        is_product = mine and work.kind in MATRIX_PRODUCTS
         width = 4 / (2 if work.type in ("float16", "bfloat16") else 4)
         partials.append(round(work.written * width * tiles.partials) if is_product else 0)
         exchange.append(work.read // 2 if is_product else work.read // 16 if mine else 0)

@@ -67,7 +67,7 @@ def find(target: str, arguments: Sequence[str] = ()) -> Found:
         ) from error
     raise PredictionError(
         f"{target} ended without a call of a program (poptorch or pilotage.training) and without an optimizer's step, "
-        "so there is no update to predict. If it needs arguments to train, give them after --."
+        "so no update can be predicted. If it needs arguments to train, give them after --."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Convolution", "Product", "Work", "WorkKind"]
+__all__ = ["MATRIX_PRODUCTS", "Convolution", "Product", "Work", "WorkKind"]
 
 
 class WorkKind(Enum):
@@ -27,6 +27,10 @@ class WorkKind(Enum):
     """Copies into another order."""
     TRANSFER = "transfer"
     """Copies from or to the host's memory."""
+
+
+MATRIX_PRODUCTS = frozenset({WorkKind.PRODUCT, WorkKind.CONVOLUTION, WorkKind.ATTENTION})
+"""Kinds of operations that multiply matrices."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _least_squares(
     rows, columns = matrix.shape[-2:]
     driver = driver or ("gelsy" if matrix.device.type == "cpu" else "gels")
     if driver in ("gelsd", "gelss") and rows > columns:
-        # There are no residuals if a matrix does not have full rank.
+        # Matrices without full rank have no residuals.
         raise DynamicOutputShapeException(torch.ops.aten.linalg_lstsq.default)
     is_vector = right.dim() == 1 or (right.dim() == matrix.dim() - 1 and right.shape == matrix.shape[:-1])
     batch = torch.broadcast_shapes(matrix.shape[:-2], right.shape[:-1] if is_vector else right.shape[:-2])

@@ -1,4 +1,4 @@
-"""Programs that a script leaves: from some update on it trains the plain module with the same weights."""
+"""Programs that a script stops using: from some update on it trains the plain module with the same weights."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pilotage.proof.weights import match_weights, total_distance
 __all__ = ["updates_past_program"]
 
 _NEAR = 0.5
-"""Weights of one model are nearer to each other than this share of their size; those of two models are not."""
+"""The largest distance, relative to their size, between weights that count as those of one model."""
 
 
 def updates_past_program(process: ProcessRecord) -> tuple[Update, list[Update]] | None:
-    """The last update of a program, and those that the script made of its weights since; None if there are none.
+    """The last update of a program, and the eager updates of the same weights after it; None if there are none.
 
-    A single one may be the rest of an epoch, smaller than the batches of the program.
+    A single one does not count: it may be the last batch of an epoch, too small for the program.
     """
     programs = [each for each in process.updates if not each.is_eager]
     if not programs:
@@ -29,14 +29,14 @@ def updates_past_program(process: ProcessRecord) -> tuple[Update, list[Update]] 
     same = [each for each in eager if number is not None and each.fields["optimizer"] == number]
     if len(same) > 1:
         return last, same
-    # With an optimizer of its own, the plain module may be a copy that is trained as often, for comparison.
+    # A plain module with another optimizer may be a copy that is trained equally often, for comparison.
     if len(eager) > len(programs) and _are_of_one_model(process, last, eager):
         return last, eager
     return None
 
 
 def _are_of_one_model(process: ProcessRecord, last: Update, eager: Sequence[Update]) -> bool:
-    """Whether eager updates went on from the weights that a program had trained, and not from others or the first."""
+    """Whether eager updates continued from the weights that a program had trained, not from other or initial ones."""
     trained = next((process.weights[step] for step in range(last.step, 0, -1) if step in process.weights), None)
     found = next((process.weights[each.step] for each in eager if each.step in process.weights), None)
     initial = process.weights.get(0)

@@ -1,4 +1,4 @@
-"""Schedules of learning rates that an original has and its port has not."""
+"""Learning rate schedules that the original has and the port lacks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["first_other_rate"]
 def first_other_rate(after: ScriptRecord, before: ScriptRecord) -> tuple[Update, Update] | None:
     """The first updates of the original and of the port whose rates differ, if only those of the original change.
 
-    None too if the port has any schedule: what becomes of that tells more.
+    Also None if the port has any schedule: another rule checks whether that is applied.
     """
     if any(each.summary.get("schedules") for each in after.trained):
         return None
     count = min(before.steps, after.steps)
     ours, theirs = before.first.updates[:count], after.first.updates[:count]
-    # A port may well make a new optimizer for each rate.
+    # Some ports make a new optimizer for each rate.
     is_constant = not any(_differ(each.rates, theirs[0].rates) for each in theirs)
     if not is_constant or not _change(ours):
         return None
@@ -27,13 +27,13 @@ def first_other_rate(after: ScriptRecord, before: ScriptRecord) -> tuple[Update,
 
 
 def _change(updates: Sequence[Update]) -> bool:
-    """Whether any optimizer has applied another rate than in its first update."""
+    """Whether any optimizer has applied a rate that differs from its first one."""
     first: dict[int | None, list[float]] = {}
     return any(_differ(each.rates, first.setdefault(each.fields.get("optimizer"), each.rates)) for each in updates)
 
 
 def _differ(left: Sequence[float], right: Sequence[float]) -> bool:
-    """Whether rates differ; groups of parameters may be divided otherwise in the port."""
+    """Whether rates differ; if the groups of parameters differ too, only those of the first groups are compared."""
     if not left or not right:
         return False
     if len(left) != len(right):

@@ -80,7 +80,7 @@ def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> 
         yield Finding(
             name="precision-not-as-asked",
             where=line or trains,
-            message=f"The products of a step are computed in {kind}{' from here on' if line else ''}, and those of the "
+            message=f"The products of a step are computed in {kind}{' from here on' if line else ''}, but those of the "
             "original are not.",
             remedy=f"Compute in the original's type, or prove against an original that asks for {kind} too.",
         )
@@ -89,8 +89,8 @@ def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> 
         yield Finding(
             name="precision-not-as-asked",
             where=trains,
-            message=f"The original asks for {lost}, and most of its products are computed in it; those of a step of "
-            f"this script are computed in {', '.join(sorted(computed))}.",
+            message=f"The original asks for {lost} and computes most of its products in it, but this script computes "
+            f"its products in {', '.join(sorted(computed))}.",
             remedy=f"Ask for {lost} here too, or prove against an original that computes as this script does.",
         )
 
@@ -140,17 +140,17 @@ def weights_not_saved(after: ScriptRecord, before: ScriptRecord | None) -> Itera
         yield Finding(
             name="weights-not-saved",
             where=event["line"],
-            message="Weights are saved before training, and not after it.",
+            message="Weights are saved before training, but not after it.",
             remedy="Save the state of the module after training.",
         )
     if not early and before is not None and _saves(before):
         process = after.first
         wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
-        what = "others" if saved else "nothing"
+        what = "other weights" if saved else "nothing"
         yield Finding(
             name="weights-not-saved",
             where=wrapper or process.updates[-1].line,
-            message=f"The original saves the trained weights, and this script saves {what}.",
+            message=f"The original saves the trained weights, but this script saves {what}.",
             remedy="Save the state of the module after training.",
         )
 
@@ -169,7 +169,7 @@ def _late(run: ScriptRecord) -> list[Fields]:
 
 
 def _not_usual(late: list[Fields], before: ScriptRecord | None) -> Iterator[Fields]:
-    """What the original does not save just so; a copy of a model may be kept as it was, or change slowly."""
+    """What the original does not save in the same way; a copy of a model may stay as it was, or change slowly."""
     usual = [] if before is None else _late(before)
     files = set() if before is None else {event.get("file") for event in _saved(before)}
     # A file of the original's name is compared with that file only, and comes first.
@@ -192,7 +192,7 @@ def _saves(run: ScriptRecord) -> bool:
 
 
 def _saves_others(run: ScriptRecord) -> bool:
-    """Whether a script was seen to its end, and all that it saves are weights that were not trained."""
+    """Whether a script was watched to its end, and saves only weights that were not trained."""
     return _is_whole(run) and bool(_saved(run)) and not _saves(run)
 
 

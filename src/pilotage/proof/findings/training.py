@@ -26,7 +26,7 @@ def _eager_updates(process: ProcessRecord) -> int:
 
 
 def wrapper_lost(after: ScriptRecord, before: ScriptRecord | None) -> Iterator[Finding]:
-    """A wrapper was made, or its making failed, and the plain module was trained instead, or from some update on."""
+    """The plain module was trained although a wrapper exists or could not be created, perhaps from some update on."""
     for process in after.trained:
         yield from _left_program(process, before)
         wrappers = process.summary.get("wrappers", ())
@@ -128,7 +128,7 @@ def schedule_not_applied(after: ScriptRecord, before: ScriptRecord | None) -> It
         yield Finding(
             name="schedule-not-applied",
             where=made or theirs.line,
-            message="The original's rate changes, and that of this optimizer does not: in update "
+            message="The original's learning rate changes, but that of this optimizer does not: in update "
             f"{ours.step} the original applied {_rate(ours.rates)}, and this script {_rate(theirs.rates)}.",
             remedy="Schedule the optimizer that trains as the original does; with PopTorch, call setOptimizer after "
             "each step of the schedule.",

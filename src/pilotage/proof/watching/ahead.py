@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["LoadedAhead", "Places", "addresses_of", "places_of"]
 
 Places = Sequence[tuple[int, StorageWeakRef]]
-"""Where tensors lie in memory, and whether they still do."""
+"""Addresses of tensors, each with a reference that shows whether that memory is still in use."""
 
 _IN_ORDER = sys.maxsize
 """The lag of a loader in another thread: how many batches it is ahead changes, so they are taken one by one."""
 
 
 def places_of(tensors: Iterable[Tensor]) -> Places:
-    """Where the tensors of a batch lie."""
+    """The addresses of the tensors of a batch."""
     found = []
     for each in tensors:
         address = _address(each)
@@ -35,7 +35,7 @@ def places_of(tensors: Iterable[Tensor]) -> Places:
 
 
 def addresses_of(tensors: Iterable[Tensor]) -> set[int]:
-    """Where the tensors that a module is given begin."""
+    """The addresses of the tensors that a module is given."""
     return {address for each in tensors if (address := _address(each))}
 
 

@@ -164,7 +164,7 @@ class LoaderWatch:
         return int(loader.__dict__["_proof_number"])
 
     def may_yield(self, number: int, epoch_began_late: bool, yielded: int) -> bool:
-        """Whether a loader goes on once enough updates were made."""
+        """Whether a loader continues once enough updates were made."""
         if number in self._watch.trained_loaders:
             return epoch_began_late and yielded < 1
         return yielded < _LATER_BATCHES
@@ -244,7 +244,7 @@ class _Batches:
         return batch
 
     def _end(self, *, seeds: bool) -> None:
-        """There are no more batches; one that was loaded ahead may still be trained on."""
+        """Called at the end of an epoch; a batch that was loaded ahead may still be trained on."""
         if self._last is not None:
             self._last.is_last = True
         if seeds and not self._watch.is_in_program:

@@ -21,7 +21,7 @@ from pilotage.proof.watching.optimizers import OptimizerWatch, WatchedOptimizer
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
-from pilotage.proof.watching.splitting.forward_record import ForwardRecord
+from pilotage.proof.watching.splitting.forward_record import ForwardRecord, product_types
 from pilotage.proof.watching.watch import Watch, mean_loss
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pilotage.runtime.session import Session
 
 __all__ = ["ProgramWatch"]
-
-_PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "_scaled_dot_product")
 
 
 class _Calls:
@@ -190,7 +188,7 @@ class ProgramWatch:
             executor = own.executor
             if own.plan is not executor.plan or own.modes is not executor.modes or own.session is not executor.session:
                 self._look_up(own)
-            # Without a loader, the numbers go on from where the script has drawn its batch, as in eager code.
+            # Without a loader, random numbers continue after those of the script's batch, as in eager code.
             if own.reseeds and own.loads and batch and streams.shared:
                 reseed(watch.settings.seed, watch.updates, own.micro_batches)
             outputs = original(walked, number, step, state, streams, batch)
@@ -371,12 +369,6 @@ def _rates(plan: OptimizerPlan | None) -> list[float]:
 
 def _types_in(program: Program) -> dict[str, int]:
     """In which types the products of a program are computed."""
-    found: dict[str, int] = {}
-    for computation in program.computations.values():
-        for node in [] if computation.graph is None else computation.graph.graph.nodes:
-            value = node.meta.get("val")
-            name = str(getattr(node.target, "__name__", node.target))
-            if node.op == "call_function" and isinstance(value, Tensor) and name.startswith(_PRODUCTS):
-                kind = str(value.dtype).removeprefix("torch.")
-                found[kind] = found.get(kind, 0) + 1
-    return found
+    graphs = [each.graph.graph for each in program.computations.values() if each.graph is not None]
+    calls = [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
+    return product_types((str(getattr(node.target, "__name__", node.target)), node.meta.get("val")) for node in calls)

@@ -276,8 +276,8 @@ _UNITS_OF_A_GRADIENT = 8
 def _add_noise_to_gradients(optimizer: torch.optim.Optimizer, size: float, seed: int, update: int) -> None:
     """Change gradients by about their errors of rounding.
 
-    Some gradients are nothing but such errors, as that of a bias before batch normalisation. Adam makes whole steps of
-    them. Gradients that are exactly zero stay so: those of unused rows of an embedding have no error.
+    Some gradients consist only of such errors, for example that of a bias before batch normalisation, and Adam turns
+    them into full steps. Gradients that are exactly zero stay so: those of unused rows of an embedding have no error.
     """
     generator = torch.Generator().manual_seed(seed * 7907 + update + 1)
     gradients = [each.grad for each in parameters_of(optimizer) if each.grad is not None and not each.grad.is_sparse]

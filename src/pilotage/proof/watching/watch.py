@@ -27,7 +27,7 @@ EXTRA_UPDATES = 20
 
 
 _STOPS = 3
-"""How often a script may catch what ends it."""
+"""How many times a script may catch the exception that ends it."""
 
 _EARLY_DIGESTS = 3
 """How many updates of a script may be digested because it might change the weights after them."""
@@ -40,7 +40,7 @@ _SUMMARY_SECONDS = 2.0
 
 
 class EnoughSteps(SystemExit):
-    """Ends a script that goes on to train after the last recorded update."""
+    """Ends a script that continues to train after the last recorded update."""
 
 
 class Pending:
@@ -96,7 +96,7 @@ class Watch:
         """When the last summary was written."""
         self._has_begun = False
         self._stops = 0
-        """How many times the script went on to train after the watch had ended it."""
+        """How many times the script continued to train after the watch had ended it."""
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
@@ -158,7 +158,7 @@ class Watch:
             self._handed_out.clear()
             if digested and self.weights is not None:
                 self._digest(self.updates, list(self.weights()))
-            # Many at once: between two steps, code that is seldom run takes several times as long.
+            # Many at once: code that rarely runs takes several times as long between two steps.
             if self.updates <= 3 or self.is_stopping or moment > self.record.due:
                 self.write()
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
@@ -177,8 +177,8 @@ class Watch:
     def expect_change(self, handed_out: Any = None, *, is_counted: bool = False) -> None:
         """The script may change the weights from here on: digest them, if that was not done.
 
-        Scripts that come here in every step are not made to pay for a digest each time. What they do is followed
-        instead: ``handed_out`` is a tensor through which they may write, and torch counts that, or the change itself.
+        A digest each time would slow down scripts that come here in every step. For those, writes are counted instead:
+        torch counts those through the tensor ``handed_out``, or ``is_counted`` says that it counts the change itself.
         """
         if self._early_digests < _EARLY_DIGESTS or len(self._handed_out) >= _MOST_HANDED_OUT:
             self._early_digests += 1
@@ -307,7 +307,7 @@ class Watch:
         self._steps = []
 
     def _stop(self) -> None:
-        """End a script that goes on to train."""
+        """End a script that continues to train."""
         if not self._stops:
             self.end("stopped")
         self._stops += 1

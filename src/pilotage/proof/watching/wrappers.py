@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
@@ -31,7 +32,7 @@ class _Wrapper:
         self.trains = trains
         self.error = error
         self.calls = 0
-        self.made: Any = None
+        self.made: object = None
 
 
 class WrapperWatch:
@@ -76,7 +77,7 @@ class WrapperWatch:
     def number_of(self, executor: Executor) -> int | None:
         """The number of the wrapper that made an executor."""
         for each in self._known:
-            if getattr(each.made, "_executor", None) is executor:
+            if _executor_of(each.made) is executor:
                 return each.number
         return None
 
@@ -99,11 +100,11 @@ class WrapperWatch:
 
         return wrap
 
-    def _note_optimizer(self, made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note_optimizer(self, made: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         from torch.optim import Optimizer
 
         optimizer = next((each for each in (*args, *kwargs.values()) if isinstance(each, Optimizer)), None)
-        executor = getattr(made, "_executor", None)
+        executor = _executor_of(made)
         if executor is not None:
             self._programs.given(executor, optimizer)
 
@@ -152,7 +153,15 @@ class WrapperWatch:
         }
 
 
-def _calls_of(made: Any) -> int:
-    """How many calls a program has run."""
-    record = getattr(getattr(made, "_executor", None), "record", None)
-    return 0 if record is None else int(record.calls)
+def _calls_of(made: object) -> int:
+    """How many calls a program has run; 0 for other wrappers, which are counted here."""
+    executor = _executor_of(made)
+    return 0 if executor is None else executor.record.calls
+
+
+def _executor_of(made: object) -> Executor | None:
+    """What runs a wrapped model; None for wrappers without a program."""
+    # Not imported here: a script that wraps no model of ours does not need the engine.
+    guards = sys.modules.get("pilotage.runtime.guards")
+    found: Executor | None = None if guards is None else guards.executor_of(made)
+    return found

@@ -234,8 +234,8 @@ class ShapedExecutor(Executor):
 
     def _too_many(self, call: BoundCall) -> InputError:
         return InputError(
-            f"A call has inputs of the shapes {_shapes(call)}, and there are programs for {len(self._programs)} other "
-            f"shapes already, which is the limit shapes={self._given.shapes}. Pad the inputs to a few sizes, for "
+            f"A call has inputs of the shapes {_shapes(call)}, but programs for {len(self._programs)} other shapes "
+            f"exist already, which is the limit shapes={self._given.shapes}. Pad the inputs to a few sizes, for "
             "example by pilotage.batches(loader, step, buckets=[64, 128]), or give a higher limit: each program takes "
             "the time of a first call."
         )

@@ -36,7 +36,7 @@ class ReplicasOnCards:
         setup: Setup,
         code: Code | None = None,
     ) -> None:
-        """The program was captured for the first card, and so was its compiled ``code``, if there is some."""
+        """The program was captured for the first card, and so was its compiled ``code``, if given."""
         self.schedule = schedule
         self.devices = tuple(cards)
         self.state: SpreadState | None = None
@@ -126,7 +126,7 @@ class ReplicasOnCards:
         return {**self.state.parameters, **self.state.buffers()}
 
     def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program on all cards from now on, by compiled code if there is some."""
+        """Run another form of the program on all cards from now on, by compiled ``code`` if it is given."""
         self.program, self._code = program, code
         programs = [to_device(program, self.devices[0], share.device) for share in self._shares]
         walked = [

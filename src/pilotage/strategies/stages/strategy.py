@@ -22,7 +22,7 @@ from pilotage.program.step_function import NOT_FINITE
 from pilotage.strategies.stages.transport import Transport
 from pilotage.strategies.stages.update import StageUpdate
 from pilotage.strategies.stages.work import StageWork, on_device
-from pilotage.strategies.strategy import Code, Setup, detached, no_compiled_code
+from pilotage.strategies.strategy import Code, Setup, detached
 
 
 class Pipeline:
@@ -190,8 +190,8 @@ class Pipeline:
         return self._transport.join_weights({**self.state.parameters, **self.state.buffers()})
 
     def replace(self, program: Program, code: Code | None) -> None:
-        """Not possible yet."""
-        raise no_compiled_code("A pipeline")
+        """Not possible yet; `runs_compiled_code` says so."""
+        raise NotImplementedError("A pipeline cannot run compiled code yet.")
 
     def detach(self) -> None:
         """Free the state of this process's stages."""

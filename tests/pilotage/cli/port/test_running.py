@@ -71,7 +71,7 @@ def test_a_refusal_gives_its_place_and_status_1_and_is_in_the_report(script, cap
         (["--to", "poptorch"], "Give scripts or folders"),
         (["{}"], "Choose a target: --to poptorch"),
         (["{}", "--to", "poptorch", "--in-place", "-o", "x.py"], "not both"),
-        (["{}/nothing.py", "--to", "poptorch"], "there is no such file"),
+        (["{}/nothing.py", "--to", "poptorch"], "nothing.py: the file does not exist"),
         (["--explain", "nothing"], "No rule is named"),
     ],
 )

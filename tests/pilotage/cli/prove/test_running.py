@@ -75,7 +75,7 @@ def test_a_wrong_option_is_status_2(scripts, capsys, words):
     assert stopped.value.code == 2
 
 
-def test_a_result_file_is_repeated_as_it_was_asked_for(scripts):
+def test_a_result_file_is_repeated_as_it_was_requested(scripts):
     wanted = {"before": ["python", "before.py"], "after": ["python", "after.py"], "steps": 9, "seed": 3}
     (scripts / "result.json").write_text(json.dumps({"request": {**wanted, "timeout": 5.0, "align": True}}))
     request = request_of(parsed("--repeat", "result.json"))

@@ -97,7 +97,7 @@ def test_large_weights_have_no_values_and_small_values_are_real(found):
     assert inner.rates[-1] == pytest.approx(0.1)
 
 
-def test_no_handler_of_the_script_goes_on(found):
+def test_the_scripts_own_exception_handlers_do_not_catch_the_end(found):
     subject = found(PILOTAGE).what
     assert {str(each.dtype) for each in subject.module.parameters()} == {"torch.bfloat16"}
 
@@ -148,7 +148,7 @@ def test_a_failure_names_the_line_of_the_script(found):
 
 
 def test_a_script_that_never_trains_raises_an_error(found):
-    with pytest.raises(PredictionError, match="there is no update to predict"):
+    with pytest.raises(PredictionError, match="no update can be predicted"):
         found("import torch\ntorch.nn.Linear(2, 2)(torch.zeros(1, 2))\n")
 
 

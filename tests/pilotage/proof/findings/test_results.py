@@ -41,7 +41,7 @@ def test_processes_with_parts_of_the_model_are_not_judged(process, run_of):
     assert not names(results.no_gradient_exchange, run_of(process(size=2), other))
 
 
-def test_a_narrow_type_that_is_asked_for_and_not_used_is_found(process, run_of):
+def test_a_narrow_type_that_is_requested_and_not_used_is_found(process, run_of):
     after = run_of(process(events=(asked(),), each=computing("float32")))
     assert names(results.precision_not_as_asked, after) == [("precision-not-as-asked", "port.py:8")]
     assert not names(results.precision_not_as_asked, after, after)
@@ -61,7 +61,7 @@ def test_a_narrow_type_that_was_not_requested_is_found(process, run_of):
     assert not names(results.precision_not_as_asked, after)
 
 
-def test_a_narrow_type_of_the_original_that_the_port_does_not_ask_for_is_found(process, run_of):
+def test_a_narrow_type_of_the_original_that_the_port_does_not_request_is_found(process, run_of):
     autocast = asked("bfloat16", "autocast", enabled=True, trains=True)
     before = run_of(process(events=(autocast,), each=computing("bfloat16")))
     after = run_of(process(each=computing("float32")))

@@ -66,7 +66,7 @@ def test_a_program_that_is_left_for_the_plain_module_is_lost_at_the_step(process
     assert not found(training.wrapper_lost, run, run)
 
 
-def test_a_program_that_goes_on_is_not_left(process, run_of):
+def test_a_program_that_keeps_training_is_not_reported(process, run_of):
     """The rest of each epoch may be trained eagerly."""
     rests = process(summary={"wrappers": [wrapper(calls=8)]}, each=by_program(1, 2, 3, 4, 6, 7, 8, 9))
     assert not found(training.wrapper_lost, run_of(rests))
@@ -90,7 +90,7 @@ def test_another_model_may_be_trained_eagerly_after_a_program(process, run_of, o
     assert not found(training.wrapper_lost, run)
 
 
-def test_a_copy_that_is_trained_as_often_as_the_program_is_for_comparison(process, run_of):
+def test_a_copy_that_is_trained_as_often_as_the_program_is_not_reported(process, run_of):
     run = run_of(process(4, weights=ONE_MODEL, each=by_program(1, 2, optimizer=1)))
     assert not found(training.wrapper_lost, run)
 
@@ -165,7 +165,7 @@ def test_a_port_with_rates_that_change_lacks_no_schedule(process, run_of, port):
     assert not found(training.schedule_not_applied, run_of(process(**port)), run_of(process(each=decaying)))
 
 
-def test_optimizers_in_turn_are_no_schedule(process, run_of):
+def test_alternating_optimizers_are_not_a_schedule(process, run_of):
     before = process(each=lambda number: {"rates": [0.1 * (1 + number % 2)], "optimizer": number % 2})
     assert not found(training.schedule_not_applied, run_of(process()), run_of(before))
 

@@ -62,7 +62,7 @@ def test_the_name_of_a_file_is_recorded(training, tmp_path, monkeypatch):
     assert noted == ["model.pt", None]
 
 
-def test_a_part_of_a_model_is_told_from_its_other_parts_though_they_have_equal_shapes(tmp_path):
+def test_a_part_of_a_model_is_distinguished_from_other_parts_of_equal_shapes(tmp_path):
     torch.manual_seed(0)
     watch = Watch(WatchSettings(folder=str(tmp_path)))
     model = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 2))
@@ -90,7 +90,7 @@ def test_what_is_saved_and_where_may_be_given_by_name(training, tmp_path, monkey
     assert torch.load(tmp_path / "model.pt").keys() == model.state_dict().keys()
 
 
-def test_weights_that_are_not_finite_are_the_present_ones_too(training):
+def test_weights_that_are_not_finite_are_recognised_as_the_present_ones(training):
     saves, model, train = training
     train()
     initial = copy.deepcopy(model.state_dict())

@@ -73,9 +73,7 @@ def test_clipping_looks_at_the_pooled_gradients(accumulation, network, batch, tr
 
 
 @pytest.mark.parametrize("strategy", poptorch.MeanReductionStrategy)
-def test_a_sum_of_gradients_is_no_mean_whatever_the_strategy_of_means(
-    strategy, network, batch, training, step_eagerly, assert_same
-):
+def test_gradients_that_are_summed_are_never_averaged(strategy, network, batch, training, step_eagerly, assert_same):
     options = poptorch.Options()
     options.Training.gradientAccumulation(4)
     options.Training.accumulationAndReplicationReductionType(poptorch.ReductionType.Sum)
@@ -89,7 +87,7 @@ def test_a_sum_of_gradients_is_no_mean_whatever_the_strategy_of_means(
     assert_same(module, twin)
 
 
-def test_gradients_pooled_in_float16_are_summed_if_a_sum_is_asked_for(
+def test_gradients_pooled_in_float16_are_summed_if_a_sum_is_requested(
     network, batch, training, step_eagerly, assert_same
 ):
     options = poptorch.Options()

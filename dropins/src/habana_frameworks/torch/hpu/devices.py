@@ -87,7 +87,7 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
 
 
 def get_device_capability(device: Device = None) -> str:
-    """Return the version of the driver, which says that there is none."""
+    """Return the version of the driver: a text that says that none is installed."""
     check_device(device)
     return _VERSION
 
@@ -98,7 +98,7 @@ def get_arch_list() -> list[str]:
 
 
 def get_gencode_flags() -> str:
-    """Return an empty text: there are no such flags."""
+    """Return an empty text: only CUDA's compiler has such flags."""
     return ""
 
 

@@ -87,7 +87,7 @@ def disable_matmul3d_2d_reshape() -> None:
 
 
 def enable_const_section_serialization(path: str, clear_path: bool, use_compression: bool) -> None:
-    """Let the card write constants of its programs to a folder; there are none here."""
+    """Let the card write constants of its programs to a folder; the emulation has no such constants."""
     del path, clear_path, use_compression
     _state["const_section_serialization"] = True
 

@@ -109,7 +109,7 @@ def _has_strings_over_lines(node: ast.If) -> bool:
 
 
 def _shares_a_line(source: Source, node: ast.If) -> bool:
-    """Whether the remaining statement stands behind the colon of its condition."""
+    """Whether the remaining statement is on the line of its condition, after the colon."""
     if not node.orelse or _is_chained(source, node):
         return False
     first = node.orelse[0]

@@ -29,7 +29,7 @@ def apply(porting: Porting) -> None:
         for node in source.nodes:
             if porting.project.names[source].calls(node) in _SAMPLER:
                 porting.replace(source, node, "None", NAME)
-            elif _sets_epoch(porting, source, node):
+            elif _sets_epoch(source, node):
                 porting.remove(source, source.statement(node), NAME)
 
 
@@ -57,7 +57,7 @@ def _shuffle(porting: Porting, source: Source, call: ast.Call, shuffles: bool) -
         porting.replace(source, keyword.value, str(shuffles), NAME)
 
 
-def _sets_epoch(porting: Porting, source: Source, node: ast.AST) -> bool:
+def _sets_epoch(source: Source, node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -21,7 +21,7 @@ _MOVE = '.to("hpu")'
 
 def _apply(porting: Porting) -> None:
     sources = porting.project.sources
-    if mode_enum(porting.project) is not None or any(_names_a_device(porting, each) for each in sources):
+    if mode_enum(porting.project) is not None or any(_names_a_device(each) for each in sources):
         return
     for source in sources:
         models = list(_models(porting, source))
@@ -35,7 +35,7 @@ def _apply(porting: Porting) -> None:
                     _move(porting, source, argument, names)
 
 
-def _names_a_device(porting: Porting, source: Source) -> bool:
+def _names_a_device(source: Source) -> bool:
     """Whether a script names a device anywhere."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute) and node.attr in ("cuda", "device", "hpu"):

@@ -120,7 +120,7 @@ def _common_place(source: Source, statement: ast.stmt, offset: int, names: list[
         start, end = source.span(block[0])[0], source.span(block[-1])[1]
         if source.line_start(block[0].lineno) <= offset <= end + 2 and start <= source.span(node)[0] < offset:
             place = before_statement(source, node)
-            return place if _are_bound(source, block, node, names) else None
+            return place if _are_bound(block, node, names) else None
         node = source.parents[node]
         while not isinstance(node, ast.stmt | ast.Module):
             node = source.parents[node]
@@ -129,8 +129,8 @@ def _common_place(source: Source, statement: ast.stmt, offset: int, names: list[
     return None
 
 
-def _are_bound(source: Source, block: list[ast.stmt], statement: ast.stmt, names: list[str]) -> bool:
-    """Whether variables are not bound after a statement of a block."""
+def _are_bound(block: list[ast.stmt], statement: ast.stmt, names: list[str]) -> bool:
+    """Whether a block binds none of these variables from a statement on, so that they have their values before it."""
     index = next(i for i, each in enumerate(block) if each is statement)
     later = {
         each.id

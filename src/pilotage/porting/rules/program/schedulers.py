@@ -155,7 +155,7 @@ def _outermost(statement: ast.stmt, source: Source) -> ast.stmt:
 
 
 def _before_the_loop(porting: Porting, planned: PlannedStep) -> None:
-    """Where a change is made out of sight of the wrapped model, read the values before training goes on."""
+    """Read the optimizer's values before the loop, after changes that are made before the wrapped model is created."""
     step = planned.step
     place = before_statement(step.source, step.loop if step.loop is not None else step.anchor)
     text = f"{place.indent}{planned.name}.setOptimizer({path_of(step.optimizer)})\n"

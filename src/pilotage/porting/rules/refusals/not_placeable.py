@@ -1,4 +1,4 @@
-"""No place to make the wrapped model."""
+"""A training loop before which the wrapped model cannot be created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ RULE = refusing(
     name="not-placeable",
     what="Refuses a step if the script never has the model, the criterion and the optimizer together outside the loop.",
     why="The wrapped model must be made once, from the model, its criterion and the optimizer.",
-    message="There is no place before the training loop where everything the step needs is known ({}).",
+    message="The wrapped model cannot be created before the training loop: no place there has everything that the step "
+    "needs ({}).",
     remedy="Make model, criterion and optimizer in one function, or pass them together.",
     example=Example(
         before=PLAIN_STEP
@@ -24,6 +25,6 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """,
-        finds="There is no place before the training loop",
+        finds="The wrapped model cannot be created before the training loop",
     ),
 )

@@ -1,4 +1,4 @@
-"""An optimizer that is made out of sight."""
+"""An optimizer whose creation is not found."""
 
 from __future__ import annotations
 

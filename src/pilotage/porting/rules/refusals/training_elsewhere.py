@@ -36,8 +36,8 @@ def apply(porting: Porting) -> None:
                     node,
                     NAME,
                     Severity.REFUSED,
-                    f"{name} runs the backward passes and updates of this script, so there is no training step to "
-                    "convert.",
+                    f"{name} runs the backward passes and updates of this script, so the script has no training step "
+                    "to convert.",
                     _remedy(porting.target, name),
                 )
 
@@ -58,7 +58,7 @@ RULE = Rule(
     targets=frozenset(Target),
     what="A script that is trained by Lightning, Accelerate, DeepSpeed, Ignite, fastai, Composer or the Trainer of "
     "Transformers is refused.",
-    why="The training step is in that library, not in the script, so there is nothing to convert.",
+    why="The training step is in that library, not in the script.",
     example=Example(
         before="""\
 import torch

@@ -143,7 +143,7 @@ function endPrint() {
 
 function start() {
   if (!reports.every((report) => report.devices.length)) {
-    document.getElementById("main").append(element("p", { class: "notice" }, "A report here has no device, so there is nothing to show."));
+    document.getElementById("main").append(element("p", { class: "notice" }, "One of these reports names no device, so nothing can be shown."));
     return;
   }
   describeHeader();

@@ -78,9 +78,10 @@ const tooltip = {
   },
 };
 
-// Draws now and whenever the width of the place changes; a hidden place has none and is drawn when it is shown.
+// Functions that draw a place again if its width has changed.
 const sized = [];
 
+// Draws now and whenever the width of the place changes; a hidden place has no width and is drawn when it is shown.
 function whenSized(place, draw) {
   let last = 0;
   const look = () => {

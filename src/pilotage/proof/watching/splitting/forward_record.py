@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch import Tensor
 from pilotage.proof.watching.lines import users_line
 from pilotage.torch_private import TorchDispatchMode, tree_flatten
 
-__all__ = ["ForwardRecord", "Operation", "computed_types", "tensors_of"]
+__all__ = ["ForwardRecord", "Operation", "computed_types", "product_types", "tensors_of"]
 
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
 
@@ -57,11 +58,16 @@ class ForwardRecord(TorchDispatchMode):
 
 def computed_types(operations: list[Operation]) -> dict[str, int]:
     """In which types products were computed, and how many of them."""
+    return product_types((each.name, each.results) for each in operations)
+
+
+def product_types(computed: Iterable[tuple[str, Any]]) -> dict[str, int]:
+    """How many products have results of each type, among results with the names of their operations."""
     found: dict[str, int] = {}
-    for each in operations:
-        if each.name.startswith(_PRODUCTS) and isinstance(each.results, Tensor):
-            name = str(each.results.dtype).removeprefix("torch.")
-            found[name] = found.get(name, 0) + 1
+    for name, result in computed:
+        if name.startswith(_PRODUCTS) and isinstance(result, Tensor):
+            kind = str(result.dtype).removeprefix("torch.")
+            found[kind] = found.get(kind, 0) + 1
     return found
 
 

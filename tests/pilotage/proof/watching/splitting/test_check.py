@@ -53,7 +53,7 @@ def test_batches_that_another_thread_gets_are_not_looked_at(watch, noted):
     assert check.is_done
 
 
-def test_what_one_thread_records_no_other_one_ends(watch, noted):
+def test_only_the_thread_that_began_a_recording_ends_it(watch, noted):
     check, model = SplitCheck(watch), nn.Linear(4, 1)
     watch.updates = 1
     check.after_update()

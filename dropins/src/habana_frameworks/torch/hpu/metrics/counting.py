@@ -15,7 +15,7 @@ _NO_DETAILS = ("", "0", "false")
 
 
 class MetricNotFound(Exception):
-    """There is no metric with that name."""
+    """No metric has that name."""
 
 
 class Metric:
@@ -87,7 +87,7 @@ class _GraphCompilation(Metric):
 
 
 class _CpuFallback(Metric):
-    """Operations that the card leaves to the CPU; the emulation knows of none."""
+    """Operations that the card leaves to the CPU; in the emulation always none."""
 
     events = (EventId.CPU_FALLBACK,)
 
@@ -96,7 +96,7 @@ class _CpuFallback(Metric):
 
 
 class _Defragmentation(Metric):
-    """Defragmentations of the card's memory; there are none here."""
+    """Defragmentations of the card's memory, which the emulation never makes."""
 
     events = (EventId.MEMORY_DEFRAGMENTATION,)
 
@@ -149,7 +149,7 @@ def metric_localcontext(name: str) -> Iterator[Metric]:
     """Count within a block, from zero."""
     kind = _kinds().get(name)
     if kind is None:
-        raise MetricNotFound(f"There is no metric {name!r}. Choose one of: {', '.join(_kinds())}.")
+        raise MetricNotFound(f"No metric named {name!r}. Choose one of: {', '.join(_kinds())}.")
     metric = kind(name)
     metric.start()
     try:

@@ -1,4 +1,4 @@
-"""Diagnostics of the card's compiler and memory; here there is nothing to diagnose, and they do nothing."""
+"""Diagnostics of the card's compiler and memory; the emulation has neither, so they do nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _get_fallback_op_count() -> dict[str, int]:
 
 
 def _get_jit_cache_size() -> int:
-    """Return the number of compiled graphs in memory, of which there are none."""
+    """Return the number of compiled graphs in memory: always 0."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Decisions of the compiling process, and its code compared with the graph."""
+"""Programs that the compiling process has compiled, compared with the graph and with eager PyTorch."""
 
 from __future__ import annotations
 
