@@ -123,11 +123,15 @@ def _objection(
     draws = any(each["draws_random_numbers"] for each in after.first.named("program"))
     parts = (left[0].parts * before.processes, right[0].parts * after.processes)
     gap = relative(left[0].mean_loss, right[0].mean_loss, abs(left[0].mean_loss))
-    if draws and parts[0] != parts[1] and gap > tolerance.of_loss(1):
+    if draws and all(parts) and parts[0] != parts[1] and gap > tolerance.of_loss(1):
         return (
             f"the model draws random numbers (dropout), and an update of AFTER has {parts[1]} parts and one of BEFORE "
             f"{parts[0]}, which draw others; prove it without dropout"
         )
+    if not any(ours.parts and theirs.parts for ours, theirs in zip(left, right, strict=True)):
+        names = [name for name, steps in (("BEFORE", left), ("AFTER", right)) if not any(each.parts for each in steps)]
+        if not any(step <= len(left) for step, _ in weight_distances(before, after)):
+            return f"neither losses nor weights were seen in both scripts (no losses in {' and '.join(names)})"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.monitoring.plurals import pluralized
 from pilotage.proof.comparison import Comparison, Verdict
 from pilotage.proof.records import ScriptRecord
 from pilotage.proof.steps import steps_of
@@ -87,6 +88,12 @@ def explanations_of(
             f"BEFORE's {schedule} changes the rate after the compared updates, and AFTER has no schedule: compare more "
             "of them (--steps)."
         )
+    for name, run in (("BEFORE", before), ("AFTER", after)):
+        if unseen := sum(not each.parts for each in steps_of(run)):
+            found.append(
+                f"The loss of {pluralized(unseen, 'update')} of {name} was not seen, since no backward pass came "
+                "before: there, only weights are compared."
+            )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):
             found.append(f"{name} ended on its own after {run.steps} updates.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
@@ -109,7 +110,10 @@ def _detail(comparison: Comparison) -> str:
     scale = abs(comparison.before_losses[0])
     gaps = [relative(a, b, scale) for a, b in zip(comparison.before_losses, comparison.after_losses, strict=True)]
     weights = max(comparison.weights.values(), default=0.0)
-    exact = "bit by bit" if not any(gaps) and not weights else f"losses within {max(gaps):.1g}, weights {weights:.1g}"
+    losses = "" if all(map(math.isnan, comparison.before_losses)) else f"losses within {max(gaps):.1g}, "
+    exact = (
+        "bit by bit" if not any(gaps) and not weights else f"{losses}weights {'' if losses else 'within '}{weights:.1g}"
+    )
     return f" over {pluralized(comparison.steps, 'update')}: {exact}; rounding explains {max(comparison.allowed):.1g}."
 
 

@@ -23,7 +23,7 @@ class Step:
     """The sum over the backward passes of a process, and the mean over processes."""
 
     parts: int
-    """Backward passes in each process."""
+    """Losses that were seen in each process; 0 where a script computes gradients in an unseen way."""
 
     samples: int | None
     indices: tuple[int, ...] | None
@@ -55,7 +55,7 @@ def _step(number: int, updates: Sequence[Update]) -> Step:
     return Step(
         number=number,
         mean_loss=_mean(flat),
-        total_loss=_mean([sum(each) for each in losses]),
+        total_loss=_mean([sum(each) for each in losses if each]),
         parts=max((len(each) for each in losses), default=0),
         samples=None if None in counts else sum(each or 0 for each in counts),
         indices=None if None in indices else tuple(sorted(index for each in indices for index in each or ())),
@@ -76,12 +76,20 @@ def losses_of(before: Sequence[Step], after: Sequence[Step]) -> tuple[list[float
 
     Where one script accumulates gradients and the other does not, the loss of an update is the mean of its parts or
     their sum, depending on how the script divides; the first update, which starts from equal weights, shows which.
+    Where the loss of one of them was not seen, neither counts: both are NaN.
     """
     kinds = ("mean_loss", "total_loss")
     pairs = [(left, right) for left in kinds for right in kinds]
     first_before, first_after = before[0], after[0]
     left, right = min(pairs, key=lambda pair: _gap(getattr(first_before, pair[0]), getattr(first_after, pair[1])))
-    return [getattr(each, left) for each in before], [getattr(each, right) for each in after]
+    seen = [bool(ours.parts and theirs.parts) for ours, theirs in zip(before, after, strict=True)]
+    return _where(seen, [getattr(each, left) for each in before]), _where(
+        seen, [getattr(each, right) for each in after]
+    )
+
+
+def _where(seen: Sequence[bool], losses: Sequence[float]) -> list[float]:
+    return [loss if is_seen else math.nan for loss, is_seen in zip(losses, seen, strict=True)]
 
 
 def _gap(left: float, right: float) -> float:

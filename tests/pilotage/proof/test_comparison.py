@@ -80,3 +80,19 @@ def test_losses_that_are_not_numbers_in_both_are_equal(process, run_of):
     nan = process(each=lambda number: {"losses": [float("nan")]})
     assert compare(run_of(nan), run_of(nan)).verdict is Verdict.SAME
     assert compare(run_of(process()), run_of(nan)).verdict is Verdict.DIVERGED
+
+
+def test_where_losses_were_not_seen_only_weights_are_compared(process, run_of):
+    unseen = process(each=lambda number: {"losses": []})
+    found = compare(run_of(unseen), run_of(process()))
+    assert found.verdict is Verdict.SAME
+    other = process(weights={0: [digest(1.0, 2.0)], 10: [digest(1.6, 2.5)]})
+    found = compare(run_of(unseen), run_of(other))
+    assert (found.verdict, found.step, found.quantity) == (Verdict.DIVERGED, 10, "weights")
+
+
+def test_scripts_of_which_neither_losses_nor_weights_were_seen_cannot_be_compared(process, run_of):
+    unseen = process(each=lambda number: {"losses": []}, weights={})
+    found = compare(run_of(process()), run_of(unseen))
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert found.reason == "neither losses nor weights were seen in both scripts (no losses in AFTER)"

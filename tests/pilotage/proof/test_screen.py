@@ -56,6 +56,13 @@ def test_equal_scripts_are_the_same_on_one_screen(process, proof_of):
     assert proof.is_same
 
 
+def test_the_screen_says_where_only_weights_were_compared(process, proof_of):
+    apart = {0: [digest(1.0, 2.0)], 10: [digest(1.5001, 2.5)]}
+    text = text_of(proof_of(process(each=lambda number: {"losses": []}), process(weights=apart)))
+    assert "Same over 10 updates: weights within 0.0001" in text
+    assert "The loss of 10 updates of BEFORE was not seen, since no backward pass came before" in text
+
+
 def test_a_divergence_names_the_first_difference(process, proof_of):
     other = process(each=lambda number: {"losses": [1.0 / number + (0.1 if number >= 4 else 0.0)]})
     shown = text_of(proof_of(process(), other)).replace("\n", " ")

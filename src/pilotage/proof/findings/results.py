@@ -23,7 +23,8 @@ def no_gradient_exchange(after: ScriptRecord, before: ScriptRecord | None) -> It
         return
     apart = _apart(processes)
     exchanged = sum(each.fields["exchanges"] for process in processes for each in process.updates)
-    if apart is None or (not apart and exchanged):
+    # Equal weights after different losses: something exchanges gradients that is not watched, such as all_gather.
+    if apart is None or (not apart and (exchanged or _losses_differ(processes))):
         return
     how = "their weights differ after the last update" if apart else "no gradients were summed"
     yield Finding(
@@ -47,6 +48,17 @@ def _apart(processes: list[ProcessRecord]) -> bool | None:
         return None  # Each process has a part of the model.
     moved = _distance(first.weights[last], first.weights.get(0, []))
     return any(_distance(first.weights[last], other.weights[last]) > 1e-3 * moved for other in processes[1:])
+
+
+def _losses_differ(processes: list[ProcessRecord]) -> bool:
+    """Whether processes train on different samples, to judge by their losses."""
+    pairs = (
+        (left, right)
+        for other in processes[1:]
+        for left, right in zip(processes[0].updates, other.updates, strict=False)
+    )
+    losses = (both for left, right in pairs for both in zip(left.losses, right.losses, strict=False))
+    return any(abs(left - right) > 1e-3 * max(abs(left), abs(right)) for left, right in losses)
 
 
 def _distance(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> float:

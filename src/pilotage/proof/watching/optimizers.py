@@ -69,6 +69,8 @@ class OptimizerWatch:
         # Strong references: an optimizer that is dropped without a step is one of those to report.
         self._known: dict[int, WatchedOptimizer] = {}
         self._schedules: dict[int, _Schedule] = {}
+        self._followed: set[type] = set()
+        """Classes of the script's own whose ``step`` is followed."""
 
     def install(self) -> None:
         """Follow optimizers and schedules from now on."""
@@ -88,6 +90,10 @@ class OptimizerWatch:
                 len(self._known), optimizer, users_line(), self._watch.updates
             )
         return found
+
+    def all(self) -> list[torch.optim.Optimizer]:
+        """All optimizers."""
+        return [each.optimizer for each in self._known.values()]
 
     def with_gradients(self) -> list[torch.optim.Optimizer]:
         """All optimizers whose step would change something."""
@@ -113,7 +119,7 @@ class OptimizerWatch:
     def _note_schedules(self, trained: WatchedOptimizer | None, rates: list[float]) -> None:
         """Compare what schedules ask for with what an update has applied."""
         made = [each for each in self._schedules.values() if each.is_made]
-        asked = {id(each): [float(rate) for rate in each.schedule.get_last_lr()] for each in made}
+        asked = {id(each): _last_rates(each.schedule) for each in made}
         for each in made:
             own = self._known.get(id(getattr(each.schedule, "optimizer", None)))
             if own is not trained and own is not None and own.updates:
@@ -144,10 +150,18 @@ class OptimizerWatch:
                 self._schedules.pop(id(each), None)
             own = self._schedules[id(schedule)]
             is_outer, own.is_made = not own.is_made, True
+            self._follow_steps(type(schedule))
             original(schedule, *args, **kwargs)
             own.steps = 0 if is_outer else own.steps
 
         return init
+
+    def _follow_steps(self, kind: type) -> None:
+        """Follow the steps of a schedule of the script's own, which may override ``step`` altogether."""
+        for each in kind.__mro__:
+            if each.__module__ != lr_scheduler.__name__ and each not in self._followed:
+                self._followed.add(each)
+                replace_function(each, "step", self._schedule_stepped)
 
     def _schedule_stepped(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def step(schedule: Any, *args: Any, **kwargs: Any) -> Any:
@@ -190,6 +204,18 @@ class OptimizerWatch:
     def _optimizer_of(self, schedule: Any) -> int | None:
         optimizer = getattr(schedule, "optimizer", None)
         return None if optimizer is None else self.known(optimizer).number
+
+
+def _last_rates(schedule: Any) -> list[float]:
+    """The rates that a schedule has asked for last.
+
+    One that overrides ``step`` may only set them in its optimizer.
+    """
+    try:
+        rates = schedule.get_last_lr()
+    except (AttributeError, NotImplementedError):
+        rates = [group["lr"] for group in schedule.optimizer.param_groups]
+    return [float(rate) for rate in rates]
 
 
 def _equal(left: list[float], right: list[float]) -> bool:

@@ -46,6 +46,8 @@ class UpdateWatch:
         self._line: str | None = None
         self._device = "unknown"
         """Where the last loss was computed."""
+        self._is_split_due = False
+        """Whether an update was made inside of a backward pass, so that nothing is recorded before that ends."""
         self._closed: tuple[Any, ...] = ()
         """The values of `_facts`, to be compared with those of the next update."""
         self._facts: dict[str, Any] = {}
@@ -60,6 +62,7 @@ class UpdateWatch:
     def install(self) -> None:
         """Follow updates from now on."""
         replace_function(torch.autograd, "backward", self._backward)
+        replace_function(torch.autograd, "grad", self._grad)
         replace_function(torch.amp.GradScaler, "scale", self._scale)
         self._before = register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
@@ -105,8 +108,32 @@ class UpdateWatch:
                 return original(tensors, *args, **kwargs)
             finally:
                 self._is_backward = False
+                if self._is_split_due:
+                    self._is_split_due = False
+                    self._split.after_update()
 
         return backward
+
+    def _grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            # Often a generator of parameters, which can be read once.
+            inputs = inputs if isinstance(inputs, Tensor) else tuple(inputs)
+            found = original(outputs, inputs, *args, **kwargs)
+            if not (self._is_backward or self._watch.is_in_program or self._watch.is_stopping):
+                self._note_asked(outputs, inputs)
+            return found
+
+        return grad
+
+    def _note_asked(self, outputs: Any, inputs: Any) -> None:
+        """Keep a loss whose gradients a script may write into its parameters itself, instead of calling backward."""
+        root = outputs if isinstance(outputs, Tensor) else (outputs[0] if len(outputs) else None)
+        given = (inputs,) if isinstance(inputs, Tensor) else inputs
+        is_trained = any(isinstance(each, nn.Parameter) for each in given)
+        pending = self._watch.pending
+        if is_trained and isinstance(root, Tensor) and root.numel() == 1 and not pending.backwards:
+            loss = self._scaled.get(id(root), root) if self._is_scaling else root
+            pending.asked = [*pending.asked, loss.detach().clone()]
 
     def _note(self, tensors: Any) -> None:
         root = tensors if isinstance(tensors, Tensor) else (tensors[0] if len(tensors) else None)
@@ -149,7 +176,9 @@ class UpdateWatch:
             return
         is_ready = has_gradients(optimizer)
         if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
-            self._together = _apart([optimizer, *self._optimizers.with_gradients()])
+            # Inside of a backward pass, other optimizers get their gradients later.
+            others = self._optimizers.all() if self._is_backward else self._optimizers.with_gradients()
+            self._together = _apart([optimizer, *others])
             watch.before_update(self._weights_of(optimizer))
         if not is_ready:
             return
@@ -182,8 +211,18 @@ class UpdateWatch:
             self._last[1].append(optimizer)
             watch.join(rates)
             return
+        if not watch.pending.backwards:
+            self._note_without_backward(optimizer)
         self._last = (watch.updates + 1, [optimizer])
         self._close(number, rates, works=works)
+
+    def _note_without_backward(self, optimizer: torch.optim.Optimizer) -> None:
+        """Note what is known of an update whose gradients came from elsewhere, such as ``torch.autograd.grad``."""
+        pending = self._watch.pending
+        self._device = next(parameters_of(optimizer)).device.type
+        pending.losses = list(pending.asked)
+        if pending.batches:
+            self._ahead.at_backward(pending, self._modules.given, self._modules.rows)
 
     def _is_part_of_last(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether a step uses the gradients that the step before, of another optimizer, has used.
@@ -232,7 +271,10 @@ class UpdateWatch:
             watch.pending.batches[:0] = later
             watch.pending.used = early
         if not self._split.is_over:
-            self._split.after_update()
+            if self._is_backward:
+                self._is_split_due = True
+            else:
+                self._split.after_update()
 
 
 def _is_given_closure(args: Any, kwargs: Any) -> bool:

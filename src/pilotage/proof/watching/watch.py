@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pilotage.proof.watching.record import RecordFile
@@ -53,6 +53,8 @@ class Pending:
     """How many of the batches came before the last backward pass."""
     backwards = 0
     exchanges = 0
+    asked: Sequence[Any] = ()
+    """Losses whose gradients a script has asked for by ``torch.autograd.grad``."""
 
     def __init__(self) -> None:
         self.losses: list[Any] = []

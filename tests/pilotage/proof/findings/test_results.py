@@ -36,6 +36,13 @@ def test_equal_weights_need_an_exchange_all_the_same(process, run_of):
     assert not names(results.no_gradient_exchange, together)
 
 
+def test_equal_weights_after_different_losses_need_an_exchange_that_was_not_seen(process, run_of):
+    after = run_of(
+        *(process(rank=rank, size=2, each=lambda number, rank=rank: {"losses": [1 + rank]}) for rank in (0, 1))
+    )
+    assert not names(results.no_gradient_exchange, after)
+
+
 def test_processes_with_parts_of_the_model_are_not_judged(process, run_of):
     other = process(rank=1, size=2, weights={0: [digest(1.0)], 10: [digest(2.0)]})
     assert not names(results.no_gradient_exchange, run_of(process(size=2), other))

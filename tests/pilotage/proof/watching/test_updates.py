@@ -70,6 +70,43 @@ for number, (x, y) in enumerate(DataLoader(data, batch_size=4, shuffle=True)):
 """
 
 
+PLAIN = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+"""
+ASKED = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    loss = nn.functional.mse_loss(model(x), y)
+    for each, gradient in zip(model.parameters(), torch.autograd.grad(loss, model.parameters())):
+        each.grad = gradient
+    optimizer.step()
+"""
+TRANSFORMED = """
+def compute(parameters, x, y):
+    return nn.functional.mse_loss(torch.func.functional_call(model, parameters, (x,)), y)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    gradients = torch.func.grad(compute)(dict(model.named_parameters()), x, y)
+    for name, each in model.named_parameters():
+        each.grad = gradients[name].detach()
+    optimizer.step()
+"""
+IN_BACKWARD = """
+optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
+def update(parameter):
+    optimizers[parameter].step()
+    optimizers[parameter].zero_grad()
+for each in model.parameters():
+    each.register_post_accumulate_grad_hook(update)
+for x, y in DataLoader(data, batch_size=8):
+    nn.functional.mse_loss(model(x), y).backward()
+"""
+
+
 @pytest.fixture
 def record(tmp_path, script, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -128,6 +165,35 @@ def test_steps_of_two_optimizers_after_one_backward_pass_are_one_update(record):
     apart = [[distance(*pair) for pair in each] for each in pairs]
     assert all(all(each) for step, each in enumerate(apart, 1) if step != 5)
     assert [bool(each) for each in apart[4]] == [True, True, False, False]
+
+
+@pytest.fixture(scope="module")
+def plain_updates(tmp_path_factory):
+    """The updates of a plain loop, and the norms of its weights after the last one."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "script.py").write_text(DATA + PLAIN)
+    settings = WatchSettings(folder=str(folder / "record"), steps=8)
+    watched = run_watched("BEFORE", [sys.executable, str(folder / "script.py")], settings, timeout=240).record.first
+    return watched.updates, [each["norm"] for each in watched.weights[8]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [ASKED, IN_BACKWARD])
+def test_updates_without_the_usual_order_are_recorded_as_with_it(record, plain_updates, text):
+    found, (updates, weights) = record(text, steps=8), plain_updates
+    assert [each.losses for each in found.updates] == [pytest.approx(each.losses) for each in updates]
+    assert [each.indices for each in found.updates] == [each.indices for each in updates]
+    assert {each.device for each in found.updates} == {"cpu"}
+    assert sorted(each["norm"] for each in found.weights[8]) == pytest.approx(sorted(weights), rel=1e-5)
+    assert found.reached_its_end
+
+
+@pytest.mark.slow
+def test_updates_whose_losses_are_not_seen_are_recorded_without_them(record, plain_updates):
+    found, (updates, weights) = record(TRANSFORMED, steps=8), plain_updates
+    assert [each.losses for each in found.updates] == [[]] * 8
+    assert [each.indices for each in found.updates] == [each.indices for each in updates]
+    assert [each["norm"] for each in found.weights[8]] == pytest.approx(weights, rel=1e-5)
 
 
 def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():
