@@ -9,40 +9,33 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pilotage.distributed.values import Value
+from pilotage.distributed.same_exchange import WITH_WEIGHTS, GatheringGroup, Settings, gather_at
 from pilotage.errors import DistributedError
 
 
-class CollectiveGroup(Protocol):
+class CollectiveGroup(GatheringGroup, Protocol):
     """Processes with collective operations: the instances of a world, or the stages of an instance."""
-
-    @property
-    def kind(self) -> str:
-        """What messages call one of its processes."""
-        ...
-
-    def wait_for_all(self) -> None:
-        """Wait for all processes, some of which may still be compiling."""
-        ...
-
-    def gather(self, value: Value) -> list[Value]:
-        """The value of each process."""
-        ...
 
     def broadcast(self, tensors: Sequence[Tensor], source: int = 0) -> None:
         """Overwrite these tensors with those of one process."""
         ...
 
 
-def equalize_weights(group: CollectiveGroup, tensors: Mapping[str, Tensor], own: Collection[str] = ()) -> list[str]:
+def equalize_weights(
+    group: CollectiveGroup,
+    tensors: Mapping[str, Tensor],
+    own: Collection[str] = (),
+    settings: Settings | None = None,
+) -> list[str]:
     """Overwrite tensors that differ between processes with those of the first; returns their names.
 
     Tensors are compared by digest, so that equal ones cost almost nothing. If only tensors named in ``own`` differ,
     such as statistics of normalisation, they are kept: the processes resume a training in which each had its own.
+    Raises if the ``settings`` of the processes differ.
     """
-    group.wait_for_all()
     shapes = {name: (tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors.items()}
-    everyone = group.gather((shapes, {name: _digest(tensor) for name, tensor in tensors.items()}))
+    digests_here = {name: _digest(tensor) for name, tensor in tensors.items()}
+    everyone = gather_at(WITH_WEIGHTS, group, (shapes, digests_here), settings)
     for number, (theirs, _) in enumerate(everyone):
         if theirs != everyone[0][0]:
             raise DistributedError(

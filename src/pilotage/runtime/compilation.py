@@ -223,6 +223,8 @@ class Compilation:
         if policy is None:
             session.why_not_compiled = "its tier is fixed, or its options or devices need the graph"
             return
+        if policy.is_required and session.common_switch is not None:
+            session.common_switch.begin_to_compile()
         ascent = session.ascent = ascent_for(
             session.captured,
             session.schedule,

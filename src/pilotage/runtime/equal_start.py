@@ -9,9 +9,12 @@ from torch import nn
 from pilotage.distributed.equal_weights import equalize_weights
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.pipeline_group import PipelineGroup
+from pilotage.distributed.same_exchange import Settings
 from pilotage.distributed.world import World
 from pilotage.errors import OptionError
 from pilotage.execution.spread_state import ProgramState
+from pilotage.options.check import FIRST, OFF
+from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
 from pilotage.runtime.weights import WeightKeeper
 
@@ -29,6 +32,20 @@ def checked_peers(peers: Peers | None, execution: Execution) -> Peers | None:
     return peers
 
 
+def common_settings(execution: Execution, tier: Tier) -> Settings:
+    """The options that decide what instances exchange, and how often."""
+    batching, check = execution.batching, execution.check
+    compares = not check.is_off and (check.is_explicit or tier is not Tier.EAGER)
+    return {
+        "gradient_accumulation": batching.gradient_accumulation,
+        "device_iterations": batching.device_iterations,
+        "replicas": batching.replicas,
+        "reduction": execution.reduction.value,
+        "pooling": execution.pooling.value,
+        "check": (check.period or FIRST) if compares else OFF,
+    }
+
+
 def equalize(
     module: nn.Module,
     state: ProgramState,
@@ -36,18 +53,24 @@ def equalize(
     pipeline_group: PipelineGroup | None,
     peers: Peers | None,
     own_buffers: Collection[str],
+    settings: Settings,
 ) -> Iterator[str]:
-    """Give all stages, then all instances the same values; yields a warning for each kind that differed."""
+    """Give all stages, then all instances the same values; yields a warning for each kind that differed.
+
+    Raises if the ``settings`` of the instances differ.
+    """
     if pipeline_group is not None:
         weights.fetch_for_reading()
         if unequal := equalize_stages(pipeline_group, module):
             weights.send(state)
             yield unequal
-    if peers is not None and (unequal := equalize_instances(peers, state, own_buffers)):
+    if peers is not None and (unequal := equalize_instances(peers, state, own_buffers, settings)):
         yield unequal
 
 
-def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collection[str] = ()) -> str | None:
+def equalize_instances(
+    peers: Peers, state: ProgramState, own_buffers: Collection[str] = (), settings: Settings | None = None
+) -> str | None:
     """Copy the state of instance 0 to instances that differ; returns a warning if there were any.
 
     Each instance keeps its ``own_buffers`` if weights and optimizer state are equal everywhere.
@@ -56,7 +79,8 @@ def equalize_instances(peers: Peers, state: ProgramState, own_buffers: Collectio
     own = {} if state.optimizer_shards is not None else state.slots
     slots = {f"{slot.name} of {slot.parameter}": tensor for slot, tensor in own.items()}
     counters = {counter.value: tensor for counter, tensor in state.counters.items()}
-    unequal = equalize_weights(peers, {**state.parameters, **state.buffers(), **slots, **counters}, own_buffers)
+    tensors = {**state.parameters, **state.buffers(), **slots, **counters}
+    unequal = equalize_weights(peers, tensors, own_buffers, settings)
     if not unequal:
         return None
     state.refresh_copies()

@@ -33,7 +33,7 @@ from pilotage.runtime.arrival_check import AroundForward, ArrivalCheck
 from pilotage.runtime.call import BoundCall, CallBinder, Conversions, empty_micro_batch, first_micro_batch
 from pilotage.runtime.compilation import Compilation
 from pilotage.runtime.diagnosis import Failures
-from pilotage.runtime.equal_start import checked_peers, equalize
+from pilotage.runtime.equal_start import checked_peers, common_settings, equalize
 from pilotage.runtime.following.module import ModuleWatch
 from pilotage.runtime.following.optimizer import FollowedState
 from pilotage.runtime.host_steps import HostSteps
@@ -163,7 +163,10 @@ class Executor(ProgramView):
         """Give all instances and stages the same weights; happens by itself at the next call."""
         if not self._is_synchronized:
             own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
-            equalized = equalize(self.module, self.session.attached, self.weights, self.pipeline_group, self.peers, own)
+            settings = common_settings(self.execution, self.session.choice.tier)
+            equalized = equalize(
+                self.module, self.session.attached, self.weights, self.pipeline_group, self.peers, own, settings
+            )
             for unequal in equalized:
                 self.warn(unequal)
             self._is_synchronized = True

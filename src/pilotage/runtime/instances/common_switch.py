@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass
 from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
+from pilotage.distributed.same_exchange import BEFORE_COMPILING, gather_at
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.runtime.ascent import Ascent
@@ -88,9 +89,15 @@ class CommonSwitch:
         self._calls_left = max(1, min(_MOST_CALLS, int(_SECONDS_BETWEEN_MEETINGS / max(slowest, 1e-9))))
         return None
 
+    def begin_to_compile(self) -> None:
+        """Raise unless all instances compile before their first call; the others would exchange their weights now."""
+        gather_at(BEFORE_COMPILING, self._peers, None)
+
     def agree(self, ascent: Ascent, entry: Entry) -> Entry:
         """The code that all instances start with if each of them has compiled before its first call."""
         ascent.ready = entry
+        # Instances with their own caches may compile for much longer than this one.
+        self._peers.wait_for_all()
         agreed = self.meet(ascent, "", 0.0)
         if agreed is None:
             raise OptionError(

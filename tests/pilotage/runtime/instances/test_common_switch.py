@@ -7,12 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from pilotage.compiler.packed_code import PackedCode
-from pilotage.errors import OptionError
+from pilotage.distributed.same_exchange import BEFORE_COMPILING, WITH_WEIGHTS
+from pilotage.errors import DistributedError, OptionError
 from pilotage.runtime.instances.common_switch import CommonSwitch
 
 
 class Others:
     """Answers for the other instances: their reports at each meeting, as (seconds, program, code, obstacle)."""
+
+    kind = "Rank"
 
     def __init__(self, *meetings, rank=0, files=None, one_host=True):
         self.world = SimpleNamespace(rank=rank, one_host=one_host)
@@ -23,6 +26,9 @@ class Others:
         others = list(self.meetings.pop(0))
         others.insert(self.world.rank, report)
         return others
+
+    def wait_for_all(self):
+        self.told.append("waits")
 
     def value_of_first(self, value):
         return value if self.files is None else self.files
@@ -158,6 +164,20 @@ def test_instances_that_compile_before_their_first_call_agree_and_never_meet_aga
     ascent, own = Rising(), Rising(ready="own code").ready
     assert common.agree(ascent, own).digest == "code"
     assert not any(common.is_time() for _ in range(50))
+
+
+def test_before_they_agree_instances_wait_for_those_that_compile_for_longer():
+    common, others, _ = switch([READY])
+    common.agree(Rising(), Rising(ready="code").ready)
+    assert others.told[0] == "waits"
+
+
+def test_nothing_is_compiled_before_the_first_call_unless_all_instances_do_that():
+    common, others, _ = switch([(BEFORE_COMPILING, {}, None)], [(WITH_WEIGHTS, {}, None)])
+    common.begin_to_compile()
+    assert others.told == ["waits", (BEFORE_COMPILING, {}, None)]
+    with pytest.raises(DistributedError, match="Rank 1 is about to exchange its weights"):
+        common.begin_to_compile()
 
 
 def test_without_common_code_the_tier_compiled_is_refused():
