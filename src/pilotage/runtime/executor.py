@@ -163,11 +163,8 @@ class Executor(ProgramView):
         """Give all instances and stages the same weights; happens by itself at the next call."""
         if not self._is_synchronized:
             own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
-            settings = common_settings(self.execution, self.session.choice.tier)
-            equalized = equalize(
-                self.module, self.session.attached, self.weights, self.pipeline_group, self.peers, own, settings
-            )
-            for unequal in equalized:
+            settings, group = common_settings(self.execution, self.session.choice.tier), self.pipeline_group
+            for unequal in equalize(self.module, self.session.attached, self.weights, group, self.peers, own, settings):
                 self.warn(unequal)
             self._is_synchronized = True
 
