@@ -143,15 +143,25 @@ def reaches(modules: list[Path], allowed: Collection[str] = ()) -> set[str]:
     defined = {path: set(private_names(parsed(path))) for path in modules}
     counts = Counter(name for names in defined.values() for name in names)
     return {
-        f"{label(path)}: {ast.unparse(node)}"
+        f"{label(path)}: {ast.unparse(owner)}.{name}"
         for path in modules
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Attribute)
-        and ast.unparse(node.value) not in ("self", "cls", "super()")
-        and not ast.unparse(node.value).startswith("torch")
-        and counts[node.attr]
-        and node.attr not in {*defined[path], *PRIVATE_TO_OTHERS, *allowed}
+        for owner, name in accesses(parsed(path))
+        if ast.unparse(owner) not in ("self", "cls", "super()")
+        and not ast.unparse(owner).startswith("torch")
+        and counts[name]
+        and name not in {*defined[path], *PRIVATE_TO_OTHERS, *allowed}
     }
+
+
+def accesses(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+    """The attributes that a module uses, each with its owner; those that are named by a text, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.value, node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
+            owner, name, *_ = node.args
+            if isinstance(name, ast.Constant):
+                yield owner, str(name.value)
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:

@@ -122,7 +122,7 @@ def _check(dataset: Iterable[Any], sharing_strategy: SharingStrategy, rebatched_
         raise AssertionError(f"rebatched_size is {rebatched_size}. It must be greater than 1, or None.")
     if not isinstance(dataset, Loader):
         return
-    if getattr(dataset, "_accessor", None) is not None:
+    if not dataset.reads_here:
         raise createPoptorchError(
             "The DataLoader already uses an AsynchronousDataAccessor internally: iterate over it directly, "
             "or create it with mode=poptorch.DataLoaderMode.Sync."
