@@ -32,7 +32,7 @@ COMPILED = "model.forward = torch.compile(model.forward)\n"
 """Not ``model.compile()``: for modules of torch itself, such as Sequential, that compiles nothing."""
 
 LOOP = re.compile(r"^for (_?epoch) in range\((\d+)\):\n", re.MULTILINE)
-"""The loop over epochs, which goes on for as long as it is measured."""
+"""The loop over epochs, which continues for as long as it is measured."""
 
 WARM_UP = 3
 """Epochs after those of the script itself in which everything is compiled."""
@@ -42,7 +42,7 @@ AT_A_TIME = 5
 
 
 def can_be_measured(habit: str) -> bool:
-    """Whether a script is one loop that can go on: not one that stops by itself, or has its loop in a function."""
+    """Whether a script is one loop that can continue: not one that stops by itself, or has its loop in a function."""
     text = (SCRIPTS / habit / "before.py").read_text()
     return LOOP.search(text) is not None and "model = " in text and not re.search(r"^ +break$", text, re.MULTILINE)
 

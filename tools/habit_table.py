@@ -35,8 +35,8 @@ The scripts of [habits of PyTorch scripts](../habits.md), each as plain PyTorch,
   of kernels. [Faster in five lines](../faster.md) says when it pays.
 - The program runs as a captured graph. These scripts take seconds; on a CPU, compiled code takes over after a minute
   of work.
-- `torch.compile` is used as `torch.compile(model.forward)`, without options. It compiles forward and backward, and leaves the
-  optimizer as it is.
+- `torch.compile` is used as `torch.compile(model.forward)`, without options. It compiles forward and backward, and
+  leaves the optimizer as it is.
 
 **{summary}**
 

@@ -1,6 +1,6 @@
 """Convolutions, forward and backward, in both memory layouts."""
 
-# ruff: noqa: B023 - every function runs before its loop goes on
+# ruff: noqa: B023 - every function runs before its loop continues
 
 from __future__ import annotations
 

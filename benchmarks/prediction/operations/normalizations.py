@@ -1,6 +1,6 @@
 """Normalisations, pooling, softmax and sums, forward and backward."""
 
-# ruff: noqa: B023 - every function runs before its loop goes on
+# ruff: noqa: B023 - every function runs before its loop continues
 
 from __future__ import annotations
 

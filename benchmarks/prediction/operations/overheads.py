@@ -1,6 +1,6 @@
 """Times that do not depend on the amount of data: kernels, calls, copies to the card; and kept workspaces."""
 
-# ruff: noqa: B023 - every function runs before its loop goes on
+# ruff: noqa: B023 - every function runs before its loop continues
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Matrix products, single and in batches, and attention."""
 
-# ruff: noqa: B023 - every function runs before its loop goes on
+# ruff: noqa: B023 - every function runs before its loop continues
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Operations that memory limits: elementwise ones, lists of tensors, copies, losses, embeddings."""
 
-# ruff: noqa: B023 - every function runs before its loop goes on
+# ruff: noqa: B023 - every function runs before its loop continues
 
 from __future__ import annotations
 
