@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import webbrowser
 from argparse import Namespace
 from pathlib import Path
 
 from pilotage.cli.formatting import format_size
-from pilotage.cli.report.opening import open_page
 from pilotage.errors import ReportError
 
 __all__ = ["run"]
@@ -31,5 +31,16 @@ def run(arguments: Namespace) -> int:
         raise ReportError(f"{output} cannot be written: {error.strerror or error}.") from None
     print(f"Report: {output} ({format_size(len(page))})")
     if not arguments.no_open:
-        open_page(output)
+        _open(output)
     return 0
+
+
+def _open(path: Path) -> None:
+    """Open a file in a graphical browser; without one, say what to do."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        browser = None
+    # GenericBrowser means a text browser, which would take over the terminal and runs no scripts.
+    if browser is None or type(browser) is webbrowser.GenericBrowser or not browser.open(path.resolve().as_uri()):
+        print("No graphical browser found: open the file yourself.")
