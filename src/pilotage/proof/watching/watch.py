@@ -186,8 +186,12 @@ class Watch:
         instead: ``handed_out`` is a tensor through which they may write, and torch counts that, or the change itself.
         """
         if self._early_digests < _EARLY_DIGESTS or len(self._handed_out) >= _MOST_HANDED_OUT:
+            from pilotage.torch_private import disable_current_modes
+
             self._early_digests += 1
-            self.digest_last()
+            # The script may be tracing, or computing without values.
+            with disable_current_modes():
+                self.digest_last()
         elif handed_out is not None:
             self._handed_out.append(handed_out)
         elif not is_counted or self.versions is None:
