@@ -154,7 +154,7 @@ class LoaderWatch:
         sampler = loader.batch_sampler
         if sampler is not None and not isinstance(sampler, BatchSampler):
             self._record_indices(type(sampler))
-        line = loader.__dict__["_proof_line"] = users_line()
+        line = loader.__dict__["_proof_line"] = users_line(loader)
         self._watch.note("loader", number=number, line=line, **_described(loader))
 
     def _record_indices(self, kind: type) -> None:
