@@ -95,6 +95,24 @@ def test_an_endless_script_is_ended_after_the_last_update(watched, script):
     assert sorted(run.record.first.weights) == [*range(11), 12]
 
 
+@pytest.mark.slow
+def test_a_thread_that_trains_on_and_on_ends_the_script(watched, script):
+    path = script(
+        "import queue, threading, torch\n"
+        "def train():\n"
+        "    weight = torch.nn.Parameter(torch.ones(3))\n"
+        "    optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+        "    while True:\n"
+        "        optimizer.zero_grad()\n"
+        "        weight.square().sum().backward()\n"
+        "        optimizer.step()\n"
+        "threading.Thread(target=train, daemon=True).start()\n"
+        "queue.Queue().get()\n"
+    )
+    run = watched(path, steps=12)
+    assert (run.status, run.failure, run.record.steps) == (0, None, 12)
+
+
 TRAINING = (
     "import torch\n"
     "weight = torch.nn.Parameter(torch.ones(3))\n"
@@ -126,6 +144,20 @@ def test_a_script_that_fails_after_its_last_compared_step_says_so_in_one_line(wa
     assert run.record.steps == 6
     assert run.failure == (None if failure is None else f"AFTER {failure}")
     assert run.is_complete is (failure is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "leaving", ["os._exit(0)", "multiprocessing.get_context('fork').Process(target=train).start()"]
+)
+def test_updates_before_an_exit_at_once_are_recorded(watched, script, leaving):
+    body = "".join(f"    {line}\n" for line in TRAINING.splitlines()[1:])
+    train = "train()\n" if leaving.startswith("os") else ""
+    path = script(f"import multiprocessing, os, torch\ndef train():\n{body}{train}{leaving}\n")
+    run = watched(path)
+    assert run.record.steps == 6
+    assert run.record.first.reached_its_end
+    assert sorted(run.record.first.weights) == [*range(7)]
 
 
 @pytest.mark.slow

@@ -25,18 +25,27 @@ _PILOTAGE = f"{Path(__file__).parents[2]}/"
 _known: dict[str, bool] = {}
 
 
-def users_line() -> str | None:
-    """The innermost line outside of libraries, as ``file:line``; None where only libraries run."""
+def users_line(made: object = None) -> str | None:
+    """The innermost line outside of libraries, as ``file:line``; None where only libraries run.
+
+    Lines of the constructor of ``made``, whose class may be the user's own, are left out: it is made by their caller.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         known = _known.get(name)
         if known is None:
             known = _known[name] = is_users(name)
-        if known:
+        if known and (made is None or not _constructs(frame, made)):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return None
+
+
+def _constructs(frame: FrameType, made: object) -> bool:
+    """Whether a frame is a constructor of an object, by its first argument."""
+    code = frame.f_code
+    return code.co_name == "__init__" and bool(code.co_argcount) and frame.f_locals.get(code.co_varnames[0]) is made
 
 
 def direct_line() -> str | None:

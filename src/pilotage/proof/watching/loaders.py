@@ -7,6 +7,7 @@ that together they are the batch that one process would get.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident, main_thread
@@ -24,7 +25,7 @@ from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.watch import Watch
 
-__all__ = ["LoaderWatch"]
+__all__ = ["LoaderWatch", "next_epoch"]
 
 _LATER_BATCHES = 3
 """How many batches a loader that trained nothing yields once enough updates were made, for an evaluation."""
@@ -84,6 +85,29 @@ def _size_of(tensors: Sequence[Tensor]) -> int:
     return next((tensor.shape[0] for tensor in tensors if tensor.dim()), 0)
 
 
+class _Epochs:
+    """How many epochs loaders that replace each other have begun."""
+
+    begun = 0
+
+
+class _Line:
+    """A line that makes loaders, as long as one of them replaces the other."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.epochs, self.epochs_of_sampler = _Epochs(), _Epochs()
+        self.loader: Callable[[], Any] = lambda: None
+        """The last loader, or None if it was freed."""
+
+
+def next_epoch(owner: Any) -> int:
+    """The number of the epoch that a loader or a sampler begins."""
+    epochs: _Epochs = owner.__dict__.setdefault("_proof_epochs", _Epochs())
+    epochs.begun += 1
+    return epochs.begun - 1
+
+
 class LoaderWatch:
     """Follows all loaders of the process."""
 
@@ -96,6 +120,8 @@ class LoaderWatch:
         self._announced = 0
         """How many loaders have a number."""
         self._patched: set[type] = set()
+        self._lines: dict[tuple[Any, ...], list[_Line]] = {}
+        """The loaders that have begun an epoch, by the line that makes them and what they are."""
 
     def install(self) -> None:
         """Follow loaders from now on."""
@@ -128,7 +154,8 @@ class LoaderWatch:
         sampler = loader.batch_sampler
         if sampler is not None and not isinstance(sampler, BatchSampler):
             self._record_indices(type(sampler))
-        self._watch.note("loader", number=number, line=users_line(), **_described(loader))
+        line = loader.__dict__["_proof_line"] = users_line(loader)
+        self._watch.note("loader", number=number, line=line, **_described(loader))
 
     def _record_indices(self, kind: type) -> None:
         if kind in self._patched:
@@ -148,6 +175,7 @@ class LoaderWatch:
         def iterate(loader: Any) -> Any:
             if self._queues:  # Called from a subclass's iterator.
                 return original(loader)
+            self._replace_freed(loader)
             queue: deque[list[int]] = deque()
             self._queues.append(queue)
             try:
@@ -157,6 +185,25 @@ class LoaderWatch:
             return _Batches(self, loader, batches, queue)
 
         return iterate
+
+    def _replace_freed(self, loader: Any) -> None:
+        """Let a new loader go on with the number and the epochs of one that was made at the same line and is gone.
+
+        Scripts that make a loader in each epoch get other orders in later ones, like those that keep theirs.
+        """
+        line = loader.__dict__.get("_proof_line")
+        if line is None or "_proof_epochs" in loader.__dict__:
+            return
+        known = self._lines.setdefault((line, *_described(loader).values()), [])
+        freed = next((each for each in known if each.loader() is None), None)
+        if freed is None:
+            freed = _Line(self.number_of(loader))
+            known.append(freed)
+        freed.loader = weakref.ref(loader)
+        loader.__dict__["_proof_number"], loader.__dict__["_proof_epochs"] = freed.number, freed.epochs
+        # A sampler that the script keeps counts by itself.
+        if hasattr(loader.sampler, "__dict__"):
+            loader.sampler.__dict__.setdefault("_proof_epochs", freed.epochs_of_sampler)
 
     def number_of(self, loader: Any) -> int:
         """The number under which a loader is recorded."""
@@ -201,7 +248,7 @@ class _Batches:
         self._queue = queue
         self._dataset = loader.dataset
         self._number = owner.number_of(loader)
-        self._epoch = loader.__dict__["_proof_epochs"] = loader.__dict__.get("_proof_epochs", -1) + 1
+        self._epoch = next_epoch(loader)
         self._yielded = 0
         self._count = _count(self._batches)
         self._last: Load | None = None
@@ -318,7 +365,7 @@ def _shuffled(original: Callable[..., Any], seed: int) -> Callable[..., Any]:
         if sampler.replacement or not len(sampler.data_source):
             return iter(original(sampler))
         count = len(sampler.data_source)
-        epoch = sampler.__dict__["_proof_epochs"] = sampler.__dict__.get("_proof_epochs", -1) + 1
+        epoch = next_epoch(sampler)
         rounds = -(-sampler.num_samples // count)
         drawn = torch.cat([shared_order(seed, epoch * rounds + number, count) for number in range(rounds)])
         return iter(drawn[: sampler.num_samples].tolist())

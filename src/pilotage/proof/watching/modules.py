@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -80,6 +80,8 @@ class ModuleWatch:
         """How many rows the outermost module was given, in the first updates."""
         self.given: Collection[int] = ()
         """Addresses of the tensors that it was given since the last backward pass, in the first updates."""
+        self.inputs: Sequence[Tensor] = ()
+        """These tensors."""
         self._returned: list[Tensor] = []
         """The losses that the outermost module has returned."""
         self._hooks: list[Any] = []
@@ -116,7 +118,7 @@ class ModuleWatch:
         tensors = tensors_in(arguments)
         first = next((each for each in tensors if each.dim()), None)
         self.rows = None if first is None else first.shape[0]
-        self.given = addresses_of(tensors)
+        self.given, self.inputs = addresses_of(tensors), tensors
 
     def _forward_ends(self, module: nn.Module, arguments: Any, output: Any) -> None:
         if torch.compiler.is_compiling():
@@ -132,7 +134,7 @@ class ModuleWatch:
 
     def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
         """Note the mode of the module that was run; the hook on all modules goes once it is known."""
-        self.given = ()
+        self.given = self.inputs = ()
         module = self.outermost
         if module is None:
             return

@@ -87,7 +87,7 @@ class OptimizerWatch:
         found = self._known.get(id(optimizer))
         if found is None:
             found = self._known[id(optimizer)] = WatchedOptimizer(
-                len(self._known), optimizer, users_line(), self._watch.updates
+                len(self._known), optimizer, users_line(optimizer), self._watch.updates
             )
         return found
 
@@ -143,7 +143,7 @@ class OptimizerWatch:
         def init(schedule: Any, *args: Any, **kwargs: Any) -> None:
             inner = _schedules_in((*args, *kwargs.values()))
             if id(schedule) not in self._schedules:
-                line = users_line()
+                line = users_line(schedule)
                 self._schedules[id(schedule)] = _Schedule(len(self._schedules), schedule, line)
             for each in inner:
                 # The chain steps its inner schedules itself.

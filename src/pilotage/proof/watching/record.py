@@ -24,6 +24,8 @@ class RecordFile:
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
         self._file: int | None = None
+        self._mark: tuple[int, int] | None = None
+        """The device and the inode of the file."""
         self._waiting: list[str] = []
         self.due = time.perf_counter() + _DUE_SECONDS
         """When waiting events should be written."""
@@ -43,15 +45,30 @@ class RecordFile:
             return
         text, self._waiting = "\n".join(self._waiting) + "\n", []
         try:
-            if self._file is None:
-                path = self._folder / f"{os.getpid()}.jsonl"
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            os.write(self._file, text.encode())
+            os.write(self._opened(), text.encode())
         except OSError:
             # The proof was given up and its folder is gone: the script must not notice.
             self._file = None
         self.due = time.perf_counter() + _DUE_SECONDS
 
+    def _opened(self) -> int:
+        """The file of this process; a script may have closed it, and may have a file of its own at its number."""
+        if self._file is not None:
+            try:
+                if _mark_of(self._file) == self._mark:
+                    return self._file
+            except OSError:
+                pass
+        path = self._folder / f"{os.getpid()}.jsonl"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._mark = _mark_of(self._file)
+        return self._file
+
     def forget_parent(self) -> None:
         """In a forked process: leave the parent's file and what it had to write."""
         self._file, self._waiting = None, []
+
+
+def _mark_of(file: int) -> tuple[int, int]:
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino

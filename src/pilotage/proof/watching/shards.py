@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pilotage.proof.watching.loaders import LoaderWatch
+from pilotage.proof.watching.loaders import LoaderWatch, next_epoch
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import shared_order
 
@@ -46,7 +46,7 @@ def follow_partition(module: ModuleType, seed: int) -> None:
             count, share = len(sampler.data_source), sampler.__dict__.get("_proof_share")
             if share is None:
                 return iter(original(sampler))
-            epoch = sampler.__dict__["_proof_epochs"] = sampler.__dict__.get("_proof_epochs", -1) + 1
+            epoch = next_epoch(sampler)
             order = range(count) if sampler.shuffle is None else shared_order(seed, epoch, count).tolist()
             return iter(_interleaved(order, share, sampler.shard, len(sampler)))
 

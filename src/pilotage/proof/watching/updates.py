@@ -153,7 +153,7 @@ class UpdateWatch:
         if pending.batches:
             self._ahead.at_backward(pending, self._modules.given, self._modules.rows)
         if not self._split.is_over:
-            self._split.at_backward(root, pending.facts, self._modules.outermost)
+            self._split.at_backward(root, pending.facts, self._modules.outermost, self._modules.inputs)
         if not self._modules.is_over:
             self._modules.at_backward(loss, pending.facts)
         self._without_step += 1

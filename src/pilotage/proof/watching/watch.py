@@ -7,8 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.record import RecordFile
 from pilotage.proof.watching.settings import WatchSettings
 
@@ -183,8 +186,12 @@ class Watch:
         torch counts those through the tensor ``handed_out``, or ``is_counted`` says that it counts the change itself.
         """
         if self._early_digests < _EARLY_DIGESTS or len(self._handed_out) >= _MOST_HANDED_OUT:
+            from pilotage.torch_private import disable_current_modes
+
             self._early_digests += 1
-            self.digest_last()
+            # The script may be tracing, or computing without values.
+            with disable_current_modes():
+                self.digest_last()
         elif handed_out is not None:
             self._handed_out.append(handed_out)
         elif not is_counted or self.versions is None:
@@ -292,6 +299,21 @@ class Watch:
             before(kind, error, trace)
 
         sys.excepthook = failed
+        replace_function(os, "_exit", self._exiting)
+
+    def _exiting(self, original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+        """Write what waits before a process ends at once, as those do that were forked by multiprocessing."""
+
+        def leave(status: int) -> NoReturn:
+            with suppress(Exception):
+                if self._has_begun and status:
+                    self.write()
+                elif self._has_begun:
+                    self.digest_last()
+                    self.end("finished")
+            original(status)
+
+        return leave
 
     def _at_exit(self) -> None:
         if self._has_begun:
@@ -313,7 +335,8 @@ class Watch:
         if not self._stops:
             self.end("stopped")
         self._stops += 1
-        if self._stops > _STOPS:
+        # A thread that ends alone may leave the script waiting for it.
+        if self._stops > _STOPS or current_thread() is not main_thread():
             os._exit(0)
         raise EnoughSteps(0)
 

@@ -110,7 +110,7 @@ class WrapperWatch:
 
     def _distributed(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def init(wrapper: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
-            line = users_line()
+            line = users_line(wrapper)
             try:
                 original(wrapper, *args, **kwargs)
             except Exception as error:

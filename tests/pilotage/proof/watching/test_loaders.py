@@ -2,10 +2,10 @@ from collections import deque
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import DataLoader, RandomSampler, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
-from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _enlarged, _plain
+from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _enlarged, _plain, _shuffled
 from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.shards import _interleaved
@@ -99,3 +99,47 @@ def test_after_the_last_batch_random_numbers_are_those_of_the_next_forward_pass(
     drawn = torch.rand(3)
     reseed(watch.settings.seed, 0, 0)
     assert torch.equal(drawn, torch.rand(3))
+
+
+@pytest.fixture
+def iterated(tmp_path):
+    """Begin epochs as the patched loaders of a watched process do; the samples of each, with its loader's number."""
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+    loaders = LoaderWatch(watch)
+    begin, shuffled = loaders._iterated(DataLoader.__iter__), _shuffled(RandomSampler.__iter__, 0)
+
+    class Sampler(RandomSampler):
+        def __iter__(self):
+            return shuffled(self)
+
+    def make(size=12):
+        loader = DataLoader(range(size), batch_size=4, sampler=Sampler(range(size)))
+        loaders._announce(loader)
+        return loader
+
+    def epoch(loader):
+        samples = [int(each) for batch in begin(loader) for each in batch]
+        loads, watch.pending.batches = watch.pending.batches, []
+        return samples, {(load.loader, load.epoch) for load in loads}
+
+    return make, epoch
+
+
+def test_loaders_that_are_made_in_each_epoch_yield_the_orders_of_one_that_is_kept(iterated):
+    make, epoch = iterated
+    kept = make()
+    orders = [epoch(kept) for _ in range(3)]
+    assert len({tuple(samples) for samples, _ in orders}) == 3
+    assert [found for _, found in orders] == [{(0, 0)}, {(0, 1)}, {(0, 2)}]
+    in_each_epoch = [epoch(make()) for _ in range(3)]
+    assert [samples for samples, _ in in_each_epoch] == [samples for samples, _ in orders]
+    assert [found for _, found in in_each_epoch] == [{(1, 0)}, {(1, 1)}, {(1, 2)}]
+
+
+def test_loaders_of_one_line_that_live_together_count_apart(iterated):
+    make, epoch = iterated
+    pair = [make() for _ in range(2)]
+    first, second = ([epoch(each) for each in pair] for _ in range(2))
+    assert first[0][0] == first[1][0]
+    assert second[0][0] == second[1][0] != first[0][0]
+    assert [found for _, found in (*first, *second)] == [{(0, 0)}, {(1, 0)}, {(0, 1)}, {(1, 1)}]

@@ -2,6 +2,7 @@ import json
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pilotage.proof.records import read_run
 from pilotage.proof.watching.settings import WatchSettings
@@ -43,6 +44,21 @@ def test_the_last_update_of_a_script_that_ends_early_has_a_digest(tmp_path):
     found = read_run(tmp_path).first.weights
     assert sorted(found) == [*range(11), 17]
     assert found[17][0]["norm"] == pytest.approx(17 * 3**0.5)
+
+
+def test_weights_are_digested_as_they_are_where_the_script_computes_without_values(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=50))
+    tensor = torch.ones(3)
+    watch.weights = lambda: [("weight", tensor)]
+    for _ in range(17):
+        watch.versions = [tensor._version]
+        update(watch)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        watch.expect_change(tensor)
+    watch._at_exit()
+    run = read_run(tmp_path)
+    assert run.first.weights[17][0]["norm"] == pytest.approx(3**0.5)
+    assert (run.steps, run.first.reached_its_end) == (17, True)
 
 
 def test_weights_that_were_written_to_after_the_last_update_are_not_its_digest(tmp_path):

@@ -70,8 +70,10 @@ class SplitCheck:
             record.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return record
 
-    def at_backward(self, root: Tensor, facts: dict[str, Any], module: nn.Module | None = None) -> None:
-        """Backward begins: look at what was recorded of a forward pass of a module."""
+    def at_backward(
+        self, root: Tensor, facts: dict[str, Any], module: nn.Module | None = None, inputs: Sequence[Tensor] = ()
+    ) -> None:
+        """Backward begins: look at what was recorded of a forward pass of a module on these inputs."""
         self.thread = self.thread or get_ident()
         record = self._leave()
         if record is None:
@@ -81,7 +83,7 @@ class SplitCheck:
         self._batches.clear()
         if record.is_complete:
             facts["computed_in"] = computed_types(record.operations)
-            self.look_at(record, batch, root, module=module)
+            self.look_at(record, batch, root, module=module, inputs=inputs)
 
     def look_at(
         self,
@@ -91,6 +93,7 @@ class SplitCheck:
         *,
         returned: Sequence[Tensor] = (),
         module: nn.Module | None = None,
+        inputs: Sequence[Tensor] = (),
     ) -> None:
         """Record what a forward pass shows about the loss, and where the scalars that forward returns come from."""
         lines = {
@@ -98,7 +101,7 @@ class SplitCheck:
             "returned": [_line_of(record.operations, each) for each in returned],
         }
         try:
-            found = first_dependence(record.operations, batch, root, module)
+            found = first_dependence(record.operations, batch, root, module, inputs)
         except Exception as error:
             self._watch.note("split", line=None, problem=f"{type(error).__name__}: {error}"[:200], **lines)
             return

@@ -10,7 +10,7 @@ of its size. Normalisation over the batch is known to differ in training and kee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -28,16 +28,23 @@ _WITHOUT_SAMPLES = ("zeros", "ones", "full", "empty", "eye", "arange", "scalar_t
 
 
 def first_dependence(
-    operations: list[Operation], batch: list[Tensor], root: Tensor, module: nn.Module | None = None
+    operations: list[Operation],
+    batch: list[Tensor],
+    root: Tensor,
+    module: nn.Module | None = None,
+    inputs: Sequence[Tensor] = (),
 ) -> tuple[str | None, str] | None:
     """The line and the name of the first operation that mixes samples, on the way to a loss that depends on it.
 
-    Operations on weights of the module's batch normalisations are batch normalisations, under whatever name.
+    ``inputs`` are those of the module, which count if the batch is unknown. Operations on weights of the module's batch
+    normalisations are batch normalisations, under whatever name.
     """
     state = () if module is None else (*module.parameters(), *module.buffers())
     held = frozenset(value.data_ptr() for value in state)
     given = batch or list(_inputs_of(operations, held))
-    sizes = {value.shape[0] for value in given if value.dim()}
+    if not batch and (rows := _assembled(inputs, given)):
+        given = batch = rows
+    sizes = _sizes_of(given)
     if len(sizes) != 1 or (size := sizes.pop()) < 2:
         # The tensors do not agree, as when one of them has time in front.
         return None
@@ -58,6 +65,26 @@ def first_dependence(
     # A tensor that is taken for rows by mistake mixes samples earlier than the script does.
     operation = operations[max(found)]
     return operation.line, operation.name
+
+
+def _assembled(inputs: Sequence[Tensor], outside: Sequence[Tensor]) -> list[Tensor]:
+    """Inputs of a module that are rows of samples, although what they were made from is not.
+
+    Such as images that are filled from one list of pixels. A single input may have time in front, and so may a square
+    mask; samples and their labels agree.
+    """
+    found = [value for value in inputs if value.dim() and not value.requires_grad and not _is_square(value)]
+    sizes = _sizes_of(found)
+    return found if len(found) > 1 and len(sizes) == 1 and not sizes & _sizes_of(outside) else []
+
+
+def _is_square(value: Tensor) -> bool:
+    return value.dim() == 2 and value.shape[0] == value.shape[1]
+
+
+def _sizes_of(values: Iterable[Tensor]) -> set[int]:
+    """The sizes of the first dimensions of tensors."""
+    return {value.shape[0] for value in values if value.dim()}
 
 
 def _normalising_weights(module: nn.Module | None) -> frozenset[int]:

@@ -303,3 +303,38 @@ def test_the_zeros_of_a_one_hot_vector_are_not_a_batch():
     with ForwardRecord() as record:
         loss = forward()
     assert first_dependence(record.operations, [], loss, model) is None
+
+
+class Scored(nn.Module):
+    """Scores images, and compares them with their labels by weights that add up to 1 over the batch."""
+
+    def forward(self, images, labels):
+        weights = labels / labels.sum()  # weights of the batch
+        return (weights * functional.avg_pool2d(images, 2)).sum()
+
+
+def filled(pixels, batch=4):
+    """Images that are filled from a list of the pixels of all of them, which has no rows of samples."""
+    flat = torch.zeros(batch * 16)
+    places = torch.randperm(len(flat))[: len(pixels)]
+    return flat.index_copy_(0, places, pixels).view(batch, 1, 4, 4)
+
+
+def test_images_that_are_filled_from_one_list_of_pixels_are_the_batch(line_of):
+    torch.manual_seed(0)
+    pixels, labels = torch.rand(21), torch.rand(13)
+    model = Scored()
+    with ForwardRecord() as record:
+        inputs = filled(pixels), functional.avg_pool2d(filled(labels), 2)
+        loss = model(*inputs)
+    assert first_dependence(record.operations, [], loss, model) is None
+    assert first_dependence(record.operations, [], loss, model, inputs) == (line_of("weights of the batch"), "div")
+
+
+def test_time_in_front_beside_a_square_mask_is_not_taken_for_the_batch():
+    torch.manual_seed(0)
+    layer, text = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), torch.randn(40, 3, 8)
+    with ForwardRecord() as record:
+        inputs = text[:6], torch.triu(torch.full((6, 6), float("-inf")), diagonal=1)
+        loss = layer(*inputs).square().mean()
+    assert first_dependence(record.operations, [], loss, layer, inputs) is None
