@@ -73,6 +73,20 @@ def test_a_run_has_the_length_of_version_21_and_its_rates(tmp_path, events):
         assert [float(row["learning_rate"]) for row in csv.DictReader(file)] == [0.01] * 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "idle"), [(20, None), (22, "steps 20 to 21")])
+def test_a_schedule_that_ends_before_the_run_warns(tmp_path, events, capsys, steps, idle):
+    place = (f"data.data_directory={events}", "data.file=some.h5", "data.aux_file=", f"output_dir={tmp_path}")
+    words = (f"run.iterations={steps}", "run.minibatch_size=5", "mode.optimizer.lr_schedule.name=flat")
+    assert main([*TINY, *place, *words]) == 0
+    said = capsys.readouterr().out
+    assert ("The schedule flat ends after 20 steps (20 epochs of 1)" in said) is (idle is not None)
+    assert idle is None or f"the learning rate of {idle} is 0" in said
+    with (tmp_path / "train_metrics.csv").open() as file:
+        rates = [float(row["learning_rate"]) for row in csv.DictReader(file)]
+    assert rates == [0.001] * 20 + [0.0] * (steps - 20)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_inference_and_iotest_divide_events_among_processes(tmp_path, events, start):

@@ -22,7 +22,7 @@ from cosmictagger.configuration.network import PRESETS, Network
 from cosmictagger.configuration.recipes import GROUPS, RECIPES
 from cosmictagger.configuration.root import Configuration
 from cosmictagger.configuration.run import Run
-from cosmictagger.configuration.words import accepted, check_form, field_names, suggestion
+from cosmictagger.configuration.words import accepted, check_form, check_hydra, field_names, suggestion
 from cosmictagger.errors import ConfigurationError
 
 MEMBERS: dict[str, dict[str, Any]] = {
@@ -40,6 +40,7 @@ _NOISE = ("object_type=", "reference_type=", "full_key:", "To append", "Config s
 def configuration(overrides: Sequence[str], recipe: str = "config") -> Configuration:
     """Compose a recipe and overrides; errors of hydra become one line."""
     check_form(overrides)
+    check_hydra(overrides)
     try:
         composed = _composed(overrides, recipe)
         if OmegaConf.is_missing(composed.run, "id"):

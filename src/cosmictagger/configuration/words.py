@@ -17,6 +17,15 @@ SCHEDULE = "mode.optimizer.lr_schedule"
 FILES = ("data.data_directory", "data.file", "data.aux_file")
 """Fields that name a user's own files."""
 
+WITHOUT_EFFECT = {
+    "hydra.job_logging": ("disabled", "none"),
+    "hydra.hydra_logging": ("disabled", "none"),
+    "hydra.output_subdir": ("null",),
+    "hydra.job.chdir": ("False", "false"),
+    "hydra.run.dir": (".",),
+}
+"""Settings of hydra that the original gives itself, and that hold here too."""
+
 
 def accepted(words: Sequence[str]) -> list[str]:
     """Words as hydra composes them: version 2.1's forms of a schedule, and real data if files are named."""
@@ -62,6 +71,19 @@ def check_form(words: Sequence[str]) -> None:
         if "=" not in word and not word.startswith("~"):
             raise ConfigurationError(
                 f"{word!r} sets nothing: words are GROUP=MEMBER or GROUP.FIELD=VALUE, without spaces around the sign."
+            )
+
+
+def check_hydra(words: Sequence[str]) -> None:
+    """Raise if a word changes something of hydra that this program does not use."""
+    for word in words:
+        key, value = key_of(word), word.partition("=")[2]
+        if not key.startswith(("hydra.", "hydra/")) or word.startswith("~"):
+            continue
+        if value not in WITHOUT_EFFECT.get(key.replace("/", "."), ()):
+            raise ConfigurationError(
+                f"{word} has no effect here: hydra only composes the configuration; runs, logs and folders are the "
+                "command's own. Omit it; output_dir=FOLDER sets the folder of a run."
             )
 
 

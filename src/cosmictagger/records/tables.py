@@ -24,7 +24,7 @@ class MetricTable:
         """Add the line of a step."""
         if self._file is None:
             self._file = self._open(values)
-        numbers = {name: f"{value:.5f}" for name, value in values.items()}
+        numbers = {name: _number(name, value) for name, value in values.items()}
         self._file.write(_line(str(step), numbers, self._columns))
         self._file.flush()
 
@@ -40,6 +40,11 @@ class MetricTable:
         lines += [_line(step, row, self._columns) for step, row in self._kept]
         write_whole(self._path, "".join(lines).encode())
         return self._path.open("a")
+
+
+def _number(name: str, value: float) -> str:
+    """A number as the original writes it; the rate, which the original does not write, with all its digits."""
+    return f"{value:.6g}" if name == "learning_rate" else f"{value:.5f}"
 
 
 def _line(step: str, row: Mapping[str, str], columns: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cosmictagger.configuration.words import accepted, check_form, key_of, suggestion
+from cosmictagger.configuration.words import accepted, check_form, check_hydra, key_of, suggestion
 from cosmictagger.errors import ConfigurationError
 
 
@@ -37,3 +37,14 @@ def test_a_word_without_a_value_is_refused(words):
 
 def test_a_field_may_be_removed_or_set_to_nothing():
     check_form(["~hydra.job_logging", "data.aux_file="])
+
+
+def test_settings_of_hydra_that_hold_anyway_are_accepted():
+    check_hydra(["hydra/job_logging=disabled", "hydra.output_subdir=null", "hydra.run.dir=.", "~hydra.job_logging"])
+    check_hydra(["run.id=hydra.run", "hydra.job.chdir=False"])
+
+
+@pytest.mark.parametrize("word", ["hydra.run.dir=elsewhere", "hydra.sweep.dir=x", "++hydra.verbose=true"])
+def test_settings_of_hydra_without_effect_are_refused(word):
+    with pytest.raises(ConfigurationError, match=r"has no effect here.*output_dir=FOLDER"):
+        check_hydra(["run.id=x", word])

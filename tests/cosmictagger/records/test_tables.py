@@ -15,6 +15,13 @@ def test_a_table_has_a_header_and_five_decimals(tmp_path):
     assert written(tmp_path / "a.csv", [0, 1]) == "step,loss,mIoU\n0,0.00000,1.00000\n1,0.25000,1.00000\n"
 
 
+def test_a_small_rate_keeps_its_digits(tmp_path):
+    table = MetricTable(tmp_path / "a.csv")
+    table.write(0, {"loss": 1.0, "learning_rate": 1.234567e-6})
+    table.close()
+    assert (tmp_path / "a.csv").read_text() == "step,loss,learning_rate\n0,1.00000,1.23457e-06\n"
+
+
 def test_a_resumed_run_has_no_repeated_or_truncated_lines(tmp_path):
     whole = written(tmp_path / "whole.csv", range(6))
     written(tmp_path / "part.csv", range(5))
