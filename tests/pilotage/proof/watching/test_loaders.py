@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
-from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _enlarged, _plain
+from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _count, _enlarged, _plain
 from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.shards import _interleaved
@@ -99,3 +99,20 @@ def test_after_the_last_batch_random_numbers_are_those_of_the_next_forward_pass(
     drawn = torch.rand(3)
     reseed(watch.settings.seed, 0, 0)
     assert torch.equal(drawn, torch.rand(3))
+
+
+@pytest.mark.parametrize("length", [2**64, -1, None, "many"])
+def test_a_sampler_may_have_any_length(length):
+    class Sampler:
+        def __len__(self):
+            return length
+
+    assert _count(Sampler()) is None
+
+
+def test_a_sampler_may_refuse_its_length():
+    class Sampler:
+        def __len__(self):
+            raise RuntimeError("endless")
+
+    assert _count(Sampler()) is None
