@@ -225,6 +225,13 @@ class Ascent:
             return self._loaded()
         return None
 
+    def _has_first_code(self) -> bool:
+        """Whether a compiler that has failed had stored code before."""
+        with contextlib.suppress(ProgramFileError):
+            entry = self.cache.find(self.fingerprint)
+            return entry is not None and entry.tuning.tier is Tier.COMPILED
+        return False
+
     @cached_property
     def cores(self) -> int:
         """How many cores this process may use."""
@@ -289,11 +296,12 @@ class Ascent:
         assert self._process is not None
         problem = self._process.problem()
         self.stop()
-        if problem is not None and self._in_use:
-            self.tell(Noted(message=f"The search for faster code has ended: {problem}", can_be_changed=True))
+        if problem is not None and not self._in_use and not self._has_first_code():
+            self._refuse("Compiling failed, the program stays on the graph tier", problem)
             return None
         if problem is not None:
-            self._refuse("Compiling failed, the program stays on the graph tier", problem)
+            self.tell(Noted(message=f"The search for faster code has ended: {problem}", can_be_changed=True))
+        if problem is not None and self._in_use:
             return None
         try:
             entry = self._loaded()
