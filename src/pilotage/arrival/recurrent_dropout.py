@@ -13,6 +13,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _NETWORKS = frozenset({torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu})
+_SETTINGS = ("has_biases", "num_layers", "dropout", "train")
+"""The arguments after the tensors, in their order."""
 
 
 class DropoutOfTorch(TorchFunctionMode):
@@ -21,7 +23,7 @@ class DropoutOfTorch(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if func not in _NETWORKS or not _drops(args):
+        if func not in _NETWORKS or not _drops(args, kwargs):
             return func(*args, **(kwargs or {}))
         before = torch.backends.cudnn.enabled
         torch.backends.cudnn.enabled = False
@@ -31,8 +33,12 @@ class DropoutOfTorch(TorchFunctionMode):
             torch.backends.cudnn.enabled = before
 
 
-def _drops(args: Sequence[Any]) -> bool:
-    """Whether a call has dropout: the settings follow the list of weights."""
-    weights = next(number for number, each in enumerate(args) if isinstance(each, list))
-    layers, dropout, train = args[weights + 2 : weights + 5]
-    return bool(layers > 1 and dropout > 0 and train)
+def _drops(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> bool:
+    """Whether a call has dropout."""
+    found = dict(zip(_SETTINGS, args[_first_setting(args) :], strict=False)) | dict(kwargs or {})
+    return bool(found["num_layers"] > 1 and found["dropout"] > 0 and found["train"])
+
+
+def _first_setting(args: Sequence[Any]) -> int:
+    """The place of the first setting, a flag: how many tensors and lists precede it depends on the call."""
+    return next((number for number, each in enumerate(args) if isinstance(each, bool)), len(args))

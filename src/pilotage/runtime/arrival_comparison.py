@@ -127,24 +127,25 @@ class Comparison:
         with PROCESS_WIDE if shares_generator else INTERRUPTS:
             # If it is interrupted before the program runs, no update of this call is done.
             self.session.attached.updates_of_call = 0
-            self.foreign = ForeignRandomNumbers()
+            self.foreign = left = ForeignRandomNumbers()
             try:
-                outputs = self._run()
+                outputs, left = self._run()
             finally:
-                self.foreign.restore()
+                left.restore()
             self.check.count_call()
         return outputs
 
-    def _run(self) -> list[Tensor]:
+    def _run(self) -> tuple[list[Tensor], ForeignRandomNumbers]:
+        """The outputs of the call, and where it alone leaves Python's and numpy's generators."""
         expected = self._expected()
         if expected is None:
-            return self.session.run(self.call.inputs)
+            return self._run_program()
         trains = self.session.program.trains
         self.snapshot.restore_random_numbers()
         if self.schedule is self.session.schedule:
-            outputs = self.session.run(self.call.inputs)
+            outputs, left = self._run_program()
             self._judge(outcome_of(self.session.attached, outputs, trains=trains), expected)
-            return outputs
+            return outputs, left
         try:
             rehearsal = self.session.strategy.with_schedule(self.schedule)
             with silence():
@@ -153,7 +154,16 @@ class Comparison:
         finally:
             self.snapshot.restore()
         self._judge(found, expected)
-        return self.session.run(self.call.inputs)
+        return self._run_program()
+
+    def _run_program(self) -> tuple[list[Tensor], ForeignRandomNumbers]:
+        """Run the call as if nothing had drawn from Python's and numpy's generators before: the eager tier draws."""
+        present = ForeignRandomNumbers()
+        self.foreign.restore()
+        try:
+            return self.session.run(self.call.inputs), ForeignRandomNumbers()
+        finally:
+            present.restore()
 
     # The reference
 

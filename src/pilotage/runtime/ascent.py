@@ -66,6 +66,11 @@ def compile_policy(
 ) -> CompilePolicy | None:
     """When to compile a program; None if it stays as captured."""
     is_required = choice.tier is Tier.COMPILED
+    if is_required and not strategy.runs_compiled_code:
+        raise OptionError(
+            "The tier is 'compiled', but stages on several cards, and programs with state or activations on the host, "
+            "run in the tier 'graph' only. Use that tier, or one card (PILOTAGE_CARDS) without these locations."
+        )
     if not strategy.runs_compiled_code or not (is_required or choice.rises):
         return None
     if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
@@ -220,6 +225,13 @@ class Ascent:
             return self._loaded()
         return None
 
+    def _has_first_code(self) -> bool:
+        """Whether a compiler that has failed had stored code before."""
+        with contextlib.suppress(ProgramFileError):
+            entry = self.cache.find(self.fingerprint)
+            return entry is not None and entry.tuning.tier is Tier.COMPILED
+        return False
+
     @cached_property
     def cores(self) -> int:
         """How many cores this process may use."""
@@ -284,11 +296,12 @@ class Ascent:
         assert self._process is not None
         problem = self._process.problem()
         self.stop()
-        if problem is not None and self._in_use:
-            self.tell(Noted(message=f"The search for faster code has ended: {problem}", can_be_changed=True))
+        if problem is not None and not self._in_use and not self._has_first_code():
+            self._refuse("Compiling failed, the program stays on the graph tier", problem)
             return None
         if problem is not None:
-            self._refuse("Compiling failed, the program stays on the graph tier", problem)
+            self.tell(Noted(message=f"The search for faster code has ended: {problem}", can_be_changed=True))
+        if problem is not None and self._in_use:
             return None
         try:
             entry = self._loaded()

@@ -42,6 +42,32 @@ def test_other_networks_run_as_they_are(kind):
     assert cudnn_within(kind(4, 4, 2, dropout=0.5).eval()) == [True]
 
 
+CALLS = {
+    "state as a list": lambda x, state, weights: torch.lstm(x, list(state), weights, True, 2, 0.5, True, False, False),
+    "weights as a tuple": lambda x, state, weights: torch.lstm(
+        x, state, tuple(weights), True, 2, 0.5, True, False, False
+    ),
+    "by name": lambda x, state, weights: torch.lstm(
+        input=x,
+        hx=state,
+        params=weights,
+        has_biases=True,
+        num_layers=2,
+        dropout=0.5,
+        train=True,
+        bidirectional=False,
+        batch_first=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_dropout_is_seen_however_torchs_function_is_called(call):
+    weights = nn.LSTM(4, 4, 2)._flat_weights
+    network = lambda x: CALLS[call](x, (torch.zeros(2, 2, 4), torch.zeros(2, 2, 4)), weights)  # noqa: E731
+    assert cudnn_within(network) == [False]
+
+
 class Tagger(nn.Module):
     def __init__(self, kind):
         super().__init__()

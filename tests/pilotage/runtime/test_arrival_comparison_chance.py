@@ -49,9 +49,9 @@ class Counting(nn.Linear):
 CHANCE = {"layer drop": LayerDrop, "numpy": lambda: Noisy(6, 3)}
 
 
-def trainer(module, heard=(), **options):
+def trainer(module, heard=(), tier="graph", **options):
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    return pilotage.training(module, optimizer, backend="cpu", tier="graph", listeners=heard, **options)
+    return pilotage.training(module, optimizer, backend="cpu", tier=tier, listeners=heard, **options)
 
 
 @pytest.mark.parametrize("name", CHANCE)
@@ -83,14 +83,15 @@ def test_it_is_a_warning_on_request():
     assert any("is not repeatable" in getattr(each, "message", "") for each in heard)
 
 
+@pytest.mark.parametrize("tier", ["graph", "eager"])
 @pytest.mark.parametrize("device_iterations", [1, 2])
-def test_random_numbers_of_python_and_numpy_continue_as_without_a_comparison(device_iterations):
+def test_random_numbers_of_python_and_numpy_continue_as_without_a_comparison(device_iterations, tier):
     after = []
     for check in ("off", "first"):
         random.seed(0)
         np.random.seed(0)
         torch.manual_seed(0)
-        step = trainer(LayerDrop(), check=check, device_iterations=device_iterations)
+        step = trainer(LayerDrop(), tier=tier, check=check, device_iterations=device_iterations)
         step(torch.randn(12, 6))
         after.append((random.random(), np.random.rand()))
     assert after[0] == after[1]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pilotage.compiler.tuning import Tuning
+from pilotage.events import Warned
 from pilotage.options.choices import Tier
 from pilotage.runtime.ascent import Ascent, CompilePolicy
 
@@ -17,9 +18,10 @@ class Compiler:
     """A compiling process that never ends by itself."""
 
     is_running = True
+    error = None
 
     def problem(self):
-        return None
+        return self.error
 
     def stop(self):
         self.is_running = False
@@ -44,7 +46,7 @@ class Cache:
 
 @pytest.fixture
 def rising(tmp_path):
-    def make(*, with_others=False):
+    def make(*, with_others=False, tell=lambda _: None):
         ascent = Ascent(
             program=SimpleNamespace(computations={}),
             fingerprint=SimpleNamespace(digest="p"),
@@ -52,7 +54,7 @@ def rising(tmp_path):
             device=torch.device("cpu"),
             schedule=None,
             policy=CompilePolicy(False, 0.0, with_others),
-            tell=lambda _: None,
+            tell=tell,
         )
         ascent._process = Compiler()
         return ascent
@@ -94,3 +96,24 @@ def test_instances_wait_for_the_best_code(rising):
     ascent._process.is_running = False
     assert look(ascent) is None
     assert ascent.ready.digest == "first"
+
+
+@pytest.mark.parametrize("with_others", [False, True])
+def test_first_code_is_used_if_the_compiler_fails_later(rising, with_others):
+    told = []
+    ascent = rising(with_others=with_others, tell=told.append)
+    ascent.cache.publish("first")
+    ascent._process.is_running, ascent._process.error = False, "OutOfMemoryError: too large"
+    found = look(ascent)
+    assert (ascent.ready if with_others else found).digest == "first"
+    assert ascent.obstacle == ""
+    assert told[0].message == "The search for faster code has ended: OutOfMemoryError: too large"
+
+
+def test_without_code_the_program_stays_on_the_graph_if_the_compiler_fails(rising):
+    told = []
+    ascent = rising(tell=told.append)
+    ascent._process.is_running, ascent._process.error = False, "OutOfMemoryError: too large"
+    assert look(ascent) is None
+    assert ascent.obstacle == "OutOfMemoryError: too large"
+    assert [type(each) for each in told] == [Warned]

@@ -308,7 +308,8 @@ def _count(batches: Any) -> int | None:
     """How many batches there will be, if that is known."""
     try:
         return len(batches)
-    except (TypeError, NotImplementedError, AttributeError, ValueError):
+    except Exception:
+        # The script's own sampler answers, and may raise anything, such as OverflowError if it never ends.
         return None
 
 

@@ -106,7 +106,7 @@ class Watch:
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
         self._kind: list[Any] = []
-        """Names and shapes of the weights that were digested last."""
+        """Names, shapes and devices of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
         """Their description."""
         self._digested: int | None = None
@@ -216,7 +216,7 @@ class Watch:
         from pilotage.proof.watching.digests import describe_weights, sketch_weights
 
         self._digested = step
-        kind = [(name, tensor.shape) for name, tensor in named]
+        kind = [(name, tensor.shape, tensor.device) for name, tensor in named]
         if kind != self._kind:
             self._write_sketches()
             self._kind, self._tensors = kind, describe_weights(named)

@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import DataLoader, RandomSampler, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
-from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _enlarged, _plain, _shuffled
+from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _count, _enlarged, _plain, _shuffled
 from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.shards import _interleaved
@@ -143,3 +143,20 @@ def test_loaders_of_one_line_that_live_together_count_apart(iterated):
     assert first[0][0] == first[1][0]
     assert second[0][0] == second[1][0] != first[0][0]
     assert [found for _, found in (*first, *second)] == [{(0, 0)}, {(1, 0)}, {(0, 1)}, {(1, 1)}]
+
+
+@pytest.mark.parametrize("length", [2**64, -1, None, "many"])
+def test_a_sampler_may_have_any_length(length):
+    class Sampler:
+        def __len__(self):
+            return length
+
+    assert _count(Sampler()) is None
+
+
+def test_a_sampler_may_refuse_its_length():
+    class Sampler:
+        def __len__(self):
+            raise RuntimeError("endless")
+
+    assert _count(Sampler()) is None

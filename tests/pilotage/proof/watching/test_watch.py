@@ -5,6 +5,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pilotage.proof.records import read_run
+from pilotage.proof.watching import digests
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.watch import EXTRA_UPDATES, EnoughSteps, Watch, mean_loss
 
@@ -29,6 +30,21 @@ def test_weights_are_digested_at_first_each_time_then_after_every_tenth_update_a
     run = read_run(tmp_path)
     assert sorted(run.first.weights) == [*range(11), 20, 30, 32]
     assert [each.losses[0] for each in run.first.updates] == list(range(32))
+
+
+def test_sketches_of_weights_that_moved_to_another_device_are_not_fetched_together(tmp_path, monkeypatch):
+    sketched = []
+    monkeypatch.setattr(digests, "sketch_weights", lambda tensors: tensors[0].device)
+    monkeypatch.setattr(digests, "sketch_texts", lambda sketches: sketched.append({*sketches}) or [""] * len(sketches))
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=32))
+    for number in range(8):
+        moved = [("weight", torch.ones(3, device="cpu" if number < 6 else "meta"))]
+        watch.weights = lambda moved=moved: moved
+        watch.record.due = float("inf")
+        update(watch)
+    watch.write()
+    assert {device for devices in sketched for device in devices} == {torch.device("cpu"), torch.device("meta")}
+    assert all(len(devices) == 1 for devices in sketched)
 
 
 def test_the_last_update_of_a_script_that_ends_early_has_a_digest(tmp_path):
