@@ -25,7 +25,7 @@ class Contender:
     """How long its own process took from its start to the end of the first round."""
 
     profile: Callable[[str], int] | None = None
-    """Does a round and writes the times of its kernels into the named file; None if it shares a process."""
+    """Does a round and adds the times of its kernels to the named file; None if it shares a process."""
 
     def run(self) -> None:
         """Do one round and record its rate."""

@@ -1,7 +1,7 @@
 """Seconds until a model first trains with compiled code: torch.compile and Pilotage, each alone and with empty caches.
 
-torch.compile makes the first step wait; Pilotage trains on the graph meanwhile. `BENCHMARK_MODELS` and `BENCHMARK_TINY`
-are as in the benchmark of models.
+torch.compile makes the first step wait; Pilotage trains on the graph meanwhile. `BENCHMARK_MODELS`, `BENCHMARK_TINY`
+and `BENCHMARK_RESULTS` are as in the benchmark of models.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 
 import pilotage
 from benchmarks.comparison import synchronized
 from benchmarks.models import made
-from benchmarks.report import Row, Table
+from benchmarks.report import Row, Table, save
 from benchmarks.twelve import SUBJECTS
+from benchmarks.twelve.results import details_of
 
 _WAYS = ("torch.compile", "Pilotage")
 _PATIENCE = 900.0
@@ -31,23 +34,40 @@ def measure(device: str, rounds: int) -> Table:
     """The seconds of each model, and how they compare."""
     del rounds
     asked = [each.strip() for each in os.environ.get("BENCHMARK_MODELS", "GPT-2;ConvNeXt").split(";")]
-    rows: list[Row] = []
-    verdicts: list[str] = []
+    path = Path(os.environ["BENCHMARK_RESULTS"]) if os.environ.get("BENCHMARK_RESULTS") else None
+    found: dict[str, dict[str, float]] = dict(details_of(path).get("seconds", {}))
+    notes: list[str] = []
     for name, subject in SUBJECTS.items():
-        if not name.startswith(tuple(asked)):
+        if not name.startswith(tuple(asked)) or name in found:
             continue
         if subject.package is not None and importlib.util.find_spec(subject.package) is None:
-            verdicts.append(f"{name}: not measured, {subject.package} is not installed.")
+            notes.append(f"{name}: not measured, {subject.package} is not installed.")
             continue
-        seconds = {way: _seconds(name, way, device) for way in _WAYS}
-        ratio = seconds["Pilotage"] / seconds["torch.compile"]
-        rows += [Row(f"{name}: {way}", found, "s", found / seconds["torch.compile"]) for way, found in seconds.items()]
-        verdicts.append(f"{name}: {ratio:.2f} times the time of torch.compile.")
+        found[name] = {way: _seconds(name, way, device) for way in _WAYS}
+        if path is not None:
+            save([_table(found, device, notes)], device, path)
+    return _table(found, device, notes)
+
+
+def _table(found: Mapping[str, Mapping[str, float]], device: str, notes: Sequence[str]) -> Table:
     return Table(
         title=f"Seconds until the first compiled step, on {device}",
         command=f"make bench DEVICE={device} ARGS='--only compile_time'",
-        rows=rows,
-        verdict="\n".join(verdicts),
+        rows=[
+            Row(f"{name}: {way}", taken, "s", taken / seconds["torch.compile"])
+            for name, seconds in found.items()
+            for way, taken in seconds.items()
+        ],
+        verdict="\n".join(
+            [
+                *notes,
+                *(
+                    f"{name}: {seconds['Pilotage'] / seconds['torch.compile']:.2f} times the time of torch.compile."
+                    for name, seconds in found.items()
+                ),
+            ]
+        ),
+        details={"seconds": found},
     )
 
 

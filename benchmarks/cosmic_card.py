@@ -1,16 +1,22 @@
-"""CosmicTagger's two networks on a card: images per second, memory and first step, compared with the original."""
+"""CosmicTagger's two networks on a card: images per second, memory and first step, compared with the original.
+
+`BENCHMARK_PROFILES` names a file that gets the kernels of ten steps of each.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import torch
 
 from benchmarks.cosmic_step import RATE, pictures, training_executor
 from benchmarks.report import Row, Table
+from benchmarks.separate_processes import profiled
 from cosmictagger.configuration.choices import Precision
 
 IMAGES = 8
@@ -71,10 +77,17 @@ def _measured(network: str, rounds: int) -> tuple[float, float, float, float]:
     building, first = built - start, time.perf_counter() - built
     for _ in range(3):
         device.train([batch], RATE)
+
+    def steps() -> int:
+        for _ in range(STEPS):
+            device.train([batch], RATE)
+        return STEPS
+
     rates = []
     for _ in range(rounds):
         start = time.perf_counter()
-        for _ in range(STEPS):
-            device.train([batch], RATE)
+        steps()
         rates.append(STEPS * IMAGES / (time.perf_counter() - start))
+    if os.environ.get("BENCHMARK_PROFILES"):
+        profiled(steps, f"CosmicTagger, {network}", Path(os.environ["BENCHMARK_PROFILES"]), "cuda")
     return median(rates), torch.cuda.max_memory_allocated() / GIB, building, first

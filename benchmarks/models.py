@@ -1,43 +1,58 @@
 """Twelve models, each trained by eager PyTorch, by all modes of torch.compile and by Pilotage, in one run.
 
 Prints steps per second, peak memory and the time until the first round was done. Every contender has its own process.
-Six models compile side by side on a card; then the contenders of each model alternate, one model after the other.
+On a card, everything is compiled first, several contenders side by side, which fills the caches of both compilers. Then
+the contenders start again, two models at a time, and those of each model alternate.
+
 `BENCHMARK_MODELS` and `BENCHMARK_WAYS` name what to measure by the beginnings of names, separated by semicolons.
-`BENCHMARK_PROFILES` names a folder for the kernels of the best contenders, `BENCHMARK_LIMIT` the seconds after which
-those that are not ready are left out. `BENCHMARK_TINY=1` takes tiny models: it measures nothing real but runs anywhere.
+`BENCHMARK_LIMIT` has the seconds after which a contender that is not ready is left out, `BENCHMARK_AT_ONCE` how many
+contenders compile side by side, on a processor too. `BENCHMARK_TINY=1` takes tiny models: it measures nothing real but
+runs anywhere.
+
+`BENCHMARK_RESULTS` names a file for the results, written after each model: what it has already is not measured again.
+`BENCHMARK_COMPILED` names a list of what is in the caches, `BENCHMARK_PROFILES` one for the kernels of the best ways.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
-import re
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 from torch import nn
 
 import pilotage
+from benchmarks import report
 from benchmarks.baselines import baselines
 from benchmarks.comparison import Contender, alternate, repeated
 from benchmarks.report import Row, Table
-from benchmarks.separate_processes import in_processes
+from benchmarks.separate_processes import in_processes, warm_up
 from benchmarks.twelve import SUBJECTS
+from benchmarks.twelve.results import (
+    EAGER,
+    Model,
+    Way,
+    details_of,
+    geometric_mean,
+    models_from_data,
+    models_to_data,
+)
 from benchmarks.twelve.subject import Autocast, Subject
 
 STEPS = 20
 _MODES = ("default", "reduce-overhead", "max-autotune")
 _PEERS = tuple(f"torch.compile, {mode}" for mode in _MODES)
-_BASELINES = ("eager PyTorch", *_PEERS)
+_BASELINES = (EAGER, *_PEERS)
 _OURS = {"Pilotage, deviceIterations 1": 1, "Pilotage, deviceIterations 10": 10}
-_LARGE = 0.020
-"""Seconds of an eager step above which a model counts as large."""
 
-_MODELS_AT_ONCE = 6
-"""How many models are compiled side by side on a card, whose memory their contenders share."""
+_MODELS_AT_ONCE = 2
+"""How many models are measured one after the other before their processes end; all of them share the card's memory."""
+
+_COMPILED_AT_ONCE = 8
+"""How many contenders compile side by side on a card."""
 
 _LIMIT = float(os.environ.get("BENCHMARK_LIMIT", "1800"))
 """Seconds after which contenders that are not ready are left out."""
@@ -45,53 +60,54 @@ _LIMIT = float(os.environ.get("BENCHMARK_LIMIT", "1800"))
 
 def measure(device: str, rounds: int) -> Table:
     """Steps per second of each model, compared with the best mode of torch.compile."""
-    rows: list[Row] = []
-    ratios: dict[str, float] = {}
-    large: list[str] = []
+    path = _file("BENCHMARK_RESULTS")
+    models = models_from_data(details_of(path).get("models", {}))
     notes: list[str] = []
-    chosen = [name for name in SUBJECTS if _is_chosen(name)]
+    chosen = [name for name in SUBJECTS if _is_chosen(name) and not _is_complete(models.get(name))]
     for name in [name for name in chosen if _missing_package(name)]:
         notes.append(f"{name}: not measured, {SUBJECTS[name].package} is not installed.")
         chosen.remove(name)
-    for subject, measured in _measured(chosen, device, rounds):
-        rates = {way: contender.median for way, contender in measured.items()}
-        peers = [way for way in rates if way.startswith("torch.compile")]
-        own = [way for way in _OURS if way in rates]
-        best = max(peers, key=rates.__getitem__, default="")
-        for way, contender in measured.items():
-            rows.append(Row(f"{subject}: {way}", rates[way], "steps/s", rates[way] / rates[best] if best else None))
-            rows.append(Row(f"{subject}: {way}, peak", contender.peak_bytes / 2**20, "MiB"))
-            rows.append(Row(f"{subject}: {way}, first round", contender.seconds_until_ready, "s"))
-        if not best or not own:
-            notes.append(f"{subject}: not compared; the lines above say why.")
-            continue
-        ours = max(own, key=rates.__getitem__)
-        ratios[subject] = rates[ours] / rates[best]
-        memory = measured[ours].peak_bytes / max(1, measured[best].peak_bytes)
-        notes.append(f"{subject}: {ratios[subject]:.2f} times {best}, with {memory:.2f} times its peak memory.")
-        if 1 / rates.get("eager PyTorch", math.inf) > _LARGE:
-            large.append(subject)
+    for subject, model in _measured(chosen, device, rounds):
+        models[subject] = model
+        if path is not None:
+            report.save([_table(models, device, notes)], device, path)
+    return _table(models, device, notes)
+
+
+def _table(models: Mapping[str, Model], device: str, notes: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    verdicts: list[str] = []
+    for subject, model in models.items():
+        best = model.ways[model.peer].rate if model.peer else None
+        for name, way in model.ways.items():
+            rows.append(Row(f"{subject}: {name}", way.rate, "steps/s", way.rate / best if best else None))
+            rows.append(Row(f"{subject}: {name}, peak", way.peak_bytes / 2**20, "MiB"))
+            rows.append(Row(f"{subject}: {name}, first round", way.seconds_until_ready, "s"))
+        if model.is_compared:
+            verdicts.append(
+                f"{subject}: {model.ratio:.2f} times {model.peer}, with {model.memory:.2f} times its peak memory."
+            )
+        if model.left_out:
+            verdicts.append(f"{subject}: left out {'; '.join(model.left_out)}, for the reasons above.")
+    compared = {name: model for name, model in models.items() if model.is_compared}
     return Table(
         title=f"Twelve models, training steps, on {device}{', tiny' if _is_tiny() else ''}",
         command=f"make bench DEVICE={device} ARGS='--only models'",
         rows=rows,
-        verdict="\n".join([*notes, *_verdicts(ratios, large)]),
-        details={"ratios": ratios, "large": large},
+        verdict="\n".join([*notes, *verdicts, *_verdicts(compared)]),
+        details={"models": models_to_data(models)},
     )
 
 
-def _verdicts(ratios: Mapping[str, float], large: list[str]) -> list[str]:
-    if not ratios:
-        return ["No model was measured."]
-    worst = min(ratios, key=ratios.__getitem__)
-    found = [f"Geometric mean {_mean(list(ratios.values())):.2f}; lowest {ratios[worst]:.2f} ({worst})."]
-    if large:
-        found.append(f"Eager steps above 20 ms: geometric mean {_mean([ratios[each] for each in large]):.2f}.")
+def _verdicts(models: Mapping[str, Model]) -> list[str]:
+    if not models:
+        return ["No model was compared."]
+    worst = min(models, key=lambda name: models[name].ratio)
+    mean = geometric_mean(model.ratio for model in models.values())
+    found = [f"Geometric mean {mean:.2f}; lowest {models[worst].ratio:.2f} ({worst})."]
+    if large := [model.ratio for model in models.values() if model.is_large]:
+        found.append(f"Eager steps above 20 ms: geometric mean {geometric_mean(large):.2f}.")
     return found
-
-
-def _mean(values: list[float]) -> float:
-    return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
 def _ways() -> list[str]:
@@ -111,29 +127,75 @@ def _missing_package(name: str) -> bool:
     return package is not None and importlib.util.find_spec(package) is None
 
 
-def _measured(subjects: Sequence[str], device: str, rounds: int) -> Iterator[tuple[str, dict[str, Contender]]]:
-    """The contenders of each model after their rounds, by way of training."""
+def _is_complete(model: Model | None) -> bool:
+    """Whether everything that the user wants is measured."""
+    return model is not None and not set(_ways()) - set(model.ways)
+
+
+def _file(variable: str) -> Path | None:
+    """The file that an environment variable names."""
+    name = os.environ.get(variable)
+    return Path(name).absolute() if name else None
+
+
+def _measured(subjects: Sequence[str], device: str, rounds: int) -> Iterator[tuple[str, Model]]:
+    """Each model after the rounds of its contenders."""
+    is_ahead = device == "cuda" or "BENCHMARK_AT_ONCE" in os.environ
+    late = _compile_ahead(subjects, device) if is_ahead else set()
     at_once = _MODELS_AT_ONCE if device == "cuda" else 1
     for start in range(0, len(subjects), at_once):
         part = subjects[start : start + at_once]
         names = {f"{subject}: {way}": (subject, way) for subject in part for way in _ways()}
-        with in_processes("benchmarks.models", names, device, limit=_LIMIT) as contenders:
+        started = [name for name in names if name not in late]
+        with in_processes("benchmarks.models", started, device, limit=_LIMIT) as contenders:
             for subject in part:
                 own = {names[each.name][1]: each for each in contenders if names[each.name][0] == subject}
                 alternate([*own.values()], 1 if _is_tiny() else rounds)
                 _write_profiles(own)
-                yield subject, own
+                ways = {way: Way(each.rates, each.peak_bytes, each.seconds_until_ready) for way, each in own.items()}
+                yield subject, Model(ways, [way for way in _ways() if way not in ways])
+
+
+def _compile_ahead(subjects: Sequence[str], device: str) -> set[str]:
+    """Fill the caches of the compilers; returns the contenders that took too long."""
+    path, late = _file("BENCHMARK_COMPILED"), set()
+    done = set(path.read_text().splitlines()) if path is not None and path.exists() else set()
+    names = [f"{subject}: {way}" for subject in subjects for way in _ahead() if f"{subject}: {way}" not in done]
+
+    def compiled(name: str) -> None:
+        try:
+            seconds = warm_up("benchmarks.models", name, device, limit=_LIMIT)
+        except TimeoutError as error:
+            late.add(name)
+            print(f"Left out: {error}", flush=True)
+        except RuntimeError as error:
+            # It may have lacked memory beside the others, and is compiled when it is measured.
+            print(f"Not compiled ahead: {error}", flush=True)
+        else:
+            print(f"Compiled ahead: {name}, {seconds:.0f} s", flush=True)
+            if path is not None:
+                with path.open("a") as file:
+                    file.write(f"{name}\n")
+
+    with ThreadPoolExecutor(int(os.environ.get("BENCHMARK_AT_ONCE", _COMPILED_AT_ONCE))) as pool:
+        list(pool.map(compiled, names))
+    return late
+
+
+def _ahead() -> list[str]:
+    """The ways of training to compile ahead, those that take longest first; our two have the same code."""
+    ours = [way for way in _ways() if way in _OURS][:1]
+    return [*reversed([way for way in _ways() if way in _PEERS]), *ours]
 
 
 def _write_profiles(contenders: Mapping[str, Contender]) -> None:
-    """Write what the best mode of torch.compile and our best way do on the card, if the user wants it."""
-    folder = os.environ.get("BENCHMARK_PROFILES")
-    for ways in (_PEERS, _OURS) if folder else ():
+    """Add what the best mode of torch.compile and our best way do on the card to a file, if the user wants it."""
+    path = _file("BENCHMARK_PROFILES")
+    for ways in (_PEERS, _OURS) if path is not None else ():
         measured = [contenders[way] for way in ways if way in contenders]
         for each in sorted(measured, key=lambda contender: -contender.median)[:1]:
-            assert folder is not None
             assert each.profile is not None
-            each.profile(str(Path(folder, re.sub(r"[^A-Za-z0-9]+", "-", each.name) + ".txt").absolute()))
+            each.profile(str(path))
 
 
 def contender(name: str, device: str) -> Callable[[], int]:

@@ -1,5 +1,7 @@
 """Compare this checkout with another one: ``python -m benchmarks.regression --against FOLDER [--device cpu]``.
 
+The folder needs the other checkout's src and dropins/src only.
+
 Each checkout runs in its own process with the same benchmark code. The two alternate, so that disturbances affect both,
 and the ratio of each pair counts. Both processes are restarted a few times, because memory addresses and the choice of
 cores can change the speed of a process by several per cent.
@@ -19,7 +21,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from benchmarks.comparison import repeated
-from benchmarks.report import Row, Table, machine
+from benchmarks.report import Row, Table, machine, save
 from benchmarks.separate_processes import in_processes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,21 +38,25 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--pairs", type=int, default=20, help="pairs of rounds per contender (20)")
     parser.add_argument("--only", choices=_CONTENDERS, action="append", help="can be repeated")
+    parser.add_argument("--json", type=Path, help="file for the results")
     arguments = parser.parse_args()
     if not (arguments.against / "src" / "pilotage").is_dir():
         parser.error(f"{arguments.against} is not a checkout of Pilotage: it has no src/pilotage.")
-    slower = False
+    tables = []
     for name in arguments.only or _CONTENDERS:
-        ratios = _ratios(name, arguments.against.resolve(), arguments.device, arguments.pairs)
-        slower |= statistics.median(ratios) > 1 + ALLOWED
-        print(_table(name, arguments.device, ratios), end="\n\n", flush=True)
+        here, there = _rates(name, arguments.against.resolve(), arguments.device, arguments.pairs)
+        tables.append(_table(name, arguments.device, here, there))
+        print(tables[-1], end="\n\n", flush=True)
+        if arguments.json is not None:
+            save(tables, arguments.device, arguments.json)
     print(f"Machine: {machine(arguments.device)}")
-    return 1 if slower else 0
+    return 1 if any(table.details["ratio"] > 1 + ALLOWED for table in tables) else 0
 
 
-def _ratios(name: str, other: Path, device: str, pairs: int) -> list[float]:
-    """The time of a round here divided by the time of the same round there, for each pair."""
-    ratios: list[float] = []
+def _rates(name: str, other: Path, device: str, pairs: int) -> tuple[list[float], list[float]]:
+    """The steps per second of each round here and there, pair by pair."""
+    ours: list[float] = []
+    theirs: list[float] = []
     for start in range(STARTS):
         with (
             in_processes("benchmarks.regression", [name], device, path=_path(ROOT)) as (here,),
@@ -59,26 +65,32 @@ def _ratios(name: str, other: Path, device: str, pairs: int) -> list[float]:
             for pair in range(start, pairs, STARTS):
                 for each in (here, there) if pair % 2 == 0 else (there, here):
                     each.run()
-                ratios.append(there.rates[-1] / here.rates[-1])
-    return ratios
+            ours += here.rates
+            theirs += there.rates
+    return ours, theirs
 
 
 def _path(checkout: Path) -> list[str]:
     return [str(checkout / "src"), str(checkout / "dropins" / "src"), str(ROOT)]
 
 
-def _table(name: str, device: str, ratios: list[float]) -> Table:
+def _table(name: str, device: str, here: list[float], there: list[float]) -> Table:
+    # The time of a round here divided by the time of the same round there, for each pair.
+    ratios = [theirs / ours for ours, theirs in zip(here, there, strict=True)]
     low, _, high = statistics.quantiles(ratios, n=4)
     median = statistics.median(ratios)
     return Table(
         title=f"{name} on {device}: time here / time there, {len(ratios)} alternating pairs",
         command=f"python -m benchmarks.regression --against FOLDER --device {device} --only {name}",
         rows=[
+            Row("here", statistics.median(here), "steps/s"),
+            Row("there", statistics.median(there), "steps/s"),
             Row("median", 100 * median, "%"),
             Row("lower quartile", 100 * low, "%"),
             Row("upper quartile", 100 * high, "%"),
         ],
         verdict=f"This checkout takes {median:.3f} times as long.",
+        details={"ratio": median, "here": here, "there": there},
     )
 
 

@@ -2,7 +2,7 @@
 
 Each process runs ``python -m benchmarks.separate_processes MODULE NAME DEVICE``: it gets this contender from the
 module, does a first round, and then one more round for each line on its standard input. A line that names a file asks
-for a profile of that round: the kernels of the card, and the time that each took.
+to add a profile of that round to it: the kernels of the card, and the time that each took.
 """
 
 from __future__ import annotations
@@ -56,6 +56,18 @@ def in_processes(
             contender.round = contender.profile = partial(_round, contender, process)
             contenders.append(contender)
         yield contenders
+
+
+def warm_up(module: str, name: str, device: str, *, limit: float) -> float:
+    """Run a contender until it has done its first round, to fill caches; returns how many seconds that took.
+
+    Raises TimeoutError after ``limit`` seconds, and RuntimeError if its process ends before.
+    """
+    process = _Process(module, name, device, ())
+    try:
+        return process.wait(time.monotonic() + limit).seconds_until_ready
+    finally:
+        process.end()
 
 
 @dataclass(frozen=True)
@@ -138,7 +150,7 @@ def _contend(module: str, name: str, device: str) -> None:
     _forget_peak(device)
     file = ""
     while True:
-        steps = _profiled(do_round, Path(file), device) if file else do_round()
+        steps = profiled(do_round, name, Path(file), device) if file else do_round()
         print(f"{_READY} {steps} {_peak_bytes(device)} {seconds:.1f}", flush=True)
         line = sys.stdin.readline()
         if not line:
@@ -146,8 +158,8 @@ def _contend(module: str, name: str, device: str) -> None:
         file = line.strip()
 
 
-def _profiled(do_round: Callable[[], int], file: Path, device: str) -> int:
-    """Do a round and write the time and the number of runs of each kernel per step, the slowest first."""
+def profiled(do_round: Callable[[], int], name: str, file: Path, device: str) -> int:
+    """Do a round and add the time and the number of runs of each kernel per step to a file, the slowest first."""
     from torch.profiler import ProfilerActivity, profile
 
     activity = ProfilerActivity.CUDA if device == "cuda" else ProfilerActivity.CPU
@@ -156,7 +168,8 @@ def _profiled(do_round: Callable[[], int], file: Path, device: str) -> int:
     own = operator.attrgetter("self_device_time_total" if device == "cuda" else "self_cpu_time_total")
     kernels = sorted(profiler.key_averages(), key=own, reverse=True)
     lines = [f"{own(each) / steps:10.1f} us {each.count / steps:7.1f} x  {each.key}" for each in kernels]
-    file.write_text("\n".join([f"{sum(map(own, kernels)) / steps:10.1f} us in all", *lines]) + "\n")
+    with file.open("a") as profiles:
+        profiles.write("\n".join([name, f"{sum(map(own, kernels)) / steps:10.1f} us in all", *lines, "", ""]))
     return steps
 
 
