@@ -53,12 +53,12 @@ def first_dependence(
     found: list[int] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for guessed in _guesses(_uncertain(operations, size, certain, held)):
-            inputs = {**certain, **guessed}
+            taken = {**certain, **guessed}
             try:
-                dependence = Replay(operations, size, root, normalising, inputs, wide=True).first_dependence()
+                dependence = Replay(operations, size, root, normalising, taken, wide=True).first_dependence()
             except Exception:
                 # Some kernels take their own types only.
-                dependence = Replay(operations, size, root, normalising, inputs, wide=False).first_dependence()
+                dependence = Replay(operations, size, root, normalising, taken, wide=False).first_dependence()
             if dependence is None:
                 return None
             found.append(next(number for number, each in enumerate(operations) if each is dependence))
