@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +17,17 @@ from pilotage.torch_private import OpOverload, custom_operators, definition_of, 
 
 _OF_TORCH = frozenset({"aten", "prims", "prim", "rngprims", "quantized", "_quantized", "c10d", "_c10d_functional"})
 """Namespaces of operators that every process has."""
+
+_IS_LOADING: ContextVar[bool] = ContextVar("pilotage_is_loading_operators", default=False)
+
+
+def refuse_while_loading() -> None:
+    """Raise if a module runs a program while it is imported for its operators: that would train a second time."""
+    if _IS_LOADING.get():
+        raise OptionError(
+            "The compiling process imports the module that defines a custom operator, and this module runs a program "
+            "when it is imported. Define the operator in a module that does nothing else."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +47,14 @@ class OperatorLibraries:
 
     def load(self) -> None:
         """Load them. An operator that is still unknown afterwards is reported where it is called."""
-        for file in self.files:
-            torch.ops.load_library(file)
-        for name in self.modules:
-            importlib.import_module(name)
+        token = _IS_LOADING.set(True)
+        try:
+            for file in self.files:
+                torch.ops.load_library(file)
+            for name in self.modules:
+                importlib.import_module(name)
+        finally:
+            _IS_LOADING.reset(token)
 
     def to_data(self) -> dict[str, list[str]]:
         """The libraries as plain data."""

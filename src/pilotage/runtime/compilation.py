@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from pilotage.capture.capture import Request, capture, uncaptured
 from pilotage.capture.dropout import active_dropout
+from pilotage.compiler.operator_libraries import refuse_while_loading
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.devices.registry import Choice, choose
 from pilotage.distributed.peers import Peers
@@ -88,6 +89,7 @@ class Compilation:
         return self._loaded(*self._choose_devices(), program, None)
 
     def _choose_devices(self) -> tuple[Choice, Cards]:
+        refuse_while_loading()
         self.tell(CompilationProgress(fraction=0.0, doing="choosing a device"))
         choice, trains = choose(self.execution.backend, self.execution.tier), self.plan is not None
         if self.execution.nonfinite_loss is NonFiniteLoss.RAISE and not choice.capabilities.stops_at_losses:

@@ -79,6 +79,18 @@ def test_an_operator_of_the_script_itself_is_refused_with_what_to_do(tmp_path):
     assert "define the operator in a module" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_module_that_trains_when_it_is_imported_does_not_train_again_to_be_compiled(tmp_path):
+    script, imports = tmp_path / "training.py", tmp_path / "imports"
+    library, model = LIBRARY.format(namespace="of_a_script"), MODEL.format(namespace="of_a_script")
+    script.write_text(f"open({str(imports)!r}, 'a').write('.')\n" + TRAINING.format(library=library, model=model))
+    command = [sys.executable, "-c", "import training", str(tmp_path / "cache")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode != 0
+    assert "this module runs a program when it is imported" in done.stderr
+    assert imports.read_text() == ".."
+
+
 @pytest.fixture(scope="module")
 def cubic():
     """A model with an operator of this module."""
