@@ -58,7 +58,7 @@ class SplitCheck:
     def _enter(self) -> None:
         self._record = ForwardRecord()
         self._recorded_in = get_ident()
-        self._record.__enter__()  # type: ignore[no-untyped-call]
+        self._record.__enter__()
 
     def _leave(self) -> ForwardRecord | None:
         if self._record is not None and self._recorded_in != get_ident():
@@ -67,7 +67,7 @@ class SplitCheck:
         record, self._record = self._record, None
         self.is_over = self.is_done
         if record is not None:
-            record.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            record.__exit__(None, None, None)
         return record
 
     def at_backward(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Self
 
+import torch
 from torch import Tensor
 
 from pilotage.proof.watching.lines import users_line
@@ -44,6 +47,20 @@ class ForwardRecord(TorchDispatchMode):
         self.operations: list[Operation] = []
         self._elements = 0
         self.is_complete = True
+        self._stance: AbstractContextManager[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Record from here on. torch.compile compiles nothing meanwhile, and would raise with ``fullgraph=True``."""
+        if "torch._dynamo" in sys.modules:
+            self._stance = torch.compiler.set_stance("force_eager")
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Record no more."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         results = func(*args, **(kwargs or {}))
