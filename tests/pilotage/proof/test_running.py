@@ -195,3 +195,27 @@ def test_records_are_for_their_owner_only(tmp_path):
     with pytest.raises(ProofError):
         run_watched("AFTER", [sys.executable, "-c", "pass"], WatchSettings(folder=str(folder)), timeout=60)
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        "forward = torch.compile(forward, backend='eager', fullgraph=True)",
+        "step = torch.compile(step, backend='eager')",
+    ],
+    ids=["a whole graph", "an optimizer"],
+)
+def test_compiled_parts_of_a_script_are_watched(watched, script, compiled):
+    path = script(
+        "import torch\n"
+        "weight = torch.nn.Parameter(torch.ones(2))\n"
+        "optimizer = torch.optim.Adam([weight], lr=0.1)\n"
+        "forward, step = lambda x: (x * weight).square().sum(), optimizer.step\n"
+        f"{compiled}\n"
+        "for _ in range(50):\n"
+        "    optimizer.zero_grad()\n"
+        "    forward(torch.ones(2)).backward()\n"
+        "    step()\n"
+    )
+    assert watched(path).record.steps == 50

@@ -51,7 +51,8 @@ class ForwardRecord(TorchDispatchMode):
 
     def __enter__(self) -> Self:
         """Record from here on. torch.compile compiles nothing meanwhile, and would raise with ``fullgraph=True``."""
-        if "torch._dynamo" in sys.modules:
+        # The hooks of a compiled optimizer are traced, and must not change what is compiled.
+        if "torch._dynamo" in sys.modules and not torch.compiler.is_compiling():
             self._stance = torch.compiler.set_stance("force_eager")
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
