@@ -24,7 +24,7 @@ WITHOUT_EFFECT = {
     "hydra.job.chdir": ("False", "false"),
     "hydra.run.dir": (".",),
 }
-"""Settings of hydra that the original gives itself, and that hold here too."""
+"""Settings of hydra that the original sets itself; they are true here as well."""
 
 
 def accepted(words: Sequence[str]) -> list[str]:
@@ -75,7 +75,7 @@ def check_form(words: Sequence[str]) -> None:
 
 
 def check_hydra(words: Sequence[str]) -> None:
-    """Raise if a word changes something of hydra that this program does not use."""
+    """Raise if a word changes a setting of hydra that this program does not use."""
     for word in words:
         key, value = key_of(word), word.partition("=")[2]
         if not key.startswith(("hydra.", "hydra/")) or word.startswith("~"):

@@ -136,7 +136,7 @@ class Comparison:
         return outputs
 
     def _run(self) -> tuple[list[Tensor], ForeignRandomNumbers]:
-        """The outputs of the call, and where it alone leaves Python's and numpy's generators."""
+        """The outputs of the call, and the states of Python's and numpy's generators after it without a comparison."""
         expected = self._expected()
         if expected is None:
             return self._run_program()

@@ -187,7 +187,7 @@ class LoaderWatch:
         return iterate
 
     def _replace_freed(self, loader: Any) -> None:
-        """Let a new loader go on with the number and the epochs of one that was made at the same line and is gone.
+        """Let a new loader continue the number and the epochs of one that was made at the same line and freed.
 
         Scripts that make a loader in each epoch get other orders in later ones, like those that keep theirs.
         """

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
+WITHOUT_END = """
+import sys, time
+from pilotage.compiler.worker import main
+main.CompileJob.read = lambda path: time.sleep(600)
+main.main(sys.argv[1])
+"""
+"""The compiling process with a job that it never finishes reading."""
 
-def worker(job):
+
+def worker(job, *program):
     return subprocess.Popen(
-        [sys.executable, "-m", "pilotage.compiler.worker.main", str(job)],
+        [sys.executable, *(program or ("-m", "pilotage.compiler.worker.main")), str(job)],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -37,9 +44,7 @@ def test_the_last_line_of_a_failed_job_describes_the_error(tmp_path):
 def test_the_process_ends_and_removes_its_files_when_its_parent_does(tmp_path):
     folder = tmp_path / "scratch"
     folder.mkdir()
-    # Reading this job never ends.
-    os.mkfifo(folder / "job")
-    process = worker(folder / "job")
+    process = worker(folder / "job", "-c", WITHOUT_END)
     process.stdin.close()
     assert process.wait(timeout=120) == -signal.SIGKILL
     assert not folder.exists()
