@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from cosmictagger.devices.setup import NetworkSetup
 from cosmictagger.networks.uresnet import build
 from cosmictagger.processes.process_group import Processes
 from cosmictagger.training.precision import NUMBER_TYPES
+from pilotage.engine import TorchDispatchMode
 
 STEPS, EVENTS, IMAGES = 20, 40, 2
 DEPTH, DEEPEST, DOWNSAMPLE = 2, 8, 5
@@ -33,6 +35,9 @@ RATE = 1e-4
 CASES = tuple((network, scheme) for network in ("a21", "uresnet") for scheme in ("focal", "light"))
 LAST_DIGITS = {"float64": 2.0**-53, "float32": 2.0**-24}
 """What a number may be rounded by, relative to itself."""
+
+MANY = 4000
+"""Results of so many numbers are activations and their gradients; smaller ones are sums, statistics and slots."""
 
 MILLIONTHS = 1e6
 FOLDER = Path("output/benchmarks")
@@ -95,9 +100,39 @@ class _Case:
         return [trainer.train([batch], RATE).loss for batch in self.batches]
 
 
+class _Rounding(TorchDispatchMode):
+    """Rounds activations and their gradients to float32, as the best program in float32 would."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Sequence[Any] = (), options: Mapping[str, Any] | None = None
+    ) -> Any:
+        found = function(*arguments, **(options or {}))
+        given = [each for each in (*arguments, *(options or {}).values()) if isinstance(each, Tensor)]
+        memory = {each.untyped_storage().data_ptr() for each in given}
+        for each in found if isinstance(found, tuple | list) else (found,):
+            if not isinstance(each, Tensor) or each.dtype is not torch.float64 or each.numel() < MANY:
+                continue
+            # A view of what was given is no result.
+            if each.untyped_storage().data_ptr() not in memory or any(each is one for one in given):
+                each.copy_(each.float())
+        return found
+
+
+def _best_float32(case: _Case) -> list[float]:
+    """The losses if every operation is exact, and only activations, their gradients and weights are rounded."""
+    trainer, found = case.in_torch(Precision.float64), []
+    for batch in case.batches:
+        with _Rounding():  # type: ignore[no-untyped-call]
+            found.append(trainer.train([batch], RATE).loss)
+        with torch.no_grad():
+            for parameter in trainer.network.parameters():
+                parameter.copy_(parameter.float())
+    return found
+
+
 def _strayed(case: _Case) -> dict[str, float]:
     """What changes the losses of torch in float64, and how much."""
-    exact = case.losses(case.in_torch(Precision.float64))
+    exact, best = case.losses(case.in_torch(Precision.float64)), _best_float32(case)
     trainers = {
         "TensorFlow, float64": case.in_tensorflow(Precision.float64),
         **{
@@ -109,15 +144,20 @@ def _strayed(case: _Case) -> dict[str, float]:
         "torch, float32": case.in_torch(Precision.float32),
         "TensorFlow, float32": case.in_tensorflow(Precision.float32),
     }
-    strayed = {
-        who: max(abs(one - other) for one, other in zip(case.losses(trainer), exact, strict=True))
-        for who, trainer in trainers.items()
-    }
+    found = {who: case.losses(trainer) for who, trainer in trainers.items()}
+    strayed = {who: _distance(losses, exact) for who, losses in found.items()}
+    strayed["torch, float64, every result rounded to float32"] = _distance(best, exact)
+    for who, losses in (("TensorFlow, float32", found["TensorFlow, float32"]), ("every result rounded", best)):
+        strayed[f"{who}, from torch in float32"] = _distance(losses, found["torch, float32"])
     theirs, ours = zip(*_gradient_errors(case), strict=True)
     return strayed | {
         "gradient at equal weights, torch, float32, median": median(theirs),
         "gradient at equal weights, TensorFlow, float32, median": median(ours),
     }
+
+
+def _distance(one: Sequence[float], other: Sequence[float]) -> float:
+    return max(abs(mine - theirs) for mine, theirs in zip(one, other, strict=True))
 
 
 def _rounded(values: Tensor, digit: float) -> Tensor:
