@@ -104,7 +104,7 @@ class UpdateWatch:
             self._is_backward = True
             try:
                 if not self._watch.is_stopping:
-                    self._note(tensors)
+                    self._note(tensors, args[0] if args else kwargs.get("grad_tensors"))
                 return original(tensors, *args, **kwargs)
             finally:
                 self._is_backward = False
@@ -135,12 +135,24 @@ class UpdateWatch:
             loss = self._scaled.get(id(root), root) if self._is_scaling else root
             pending.asked = [*pending.asked, loss.detach().clone()]
 
-    def _note(self, tensors: Any) -> None:
-        root = tensors if isinstance(tensors, Tensor) else (tensors[0] if len(tensors) else None)
+    def _note_product(self, values: Any, gradients: Any) -> None:
+        """Keep the scalar whose gradients a backward pass from several values computes."""
+        pending = self._watch.pending
+        if pending.backwards or not isinstance(values, Tensor) or not isinstance(gradients, Tensor):
+            return
+        if values.is_floating_point() and values.shape == gradients.shape:
+            pending.asked = [*pending.asked, (values.detach() * gradients.detach()).sum()]
+
+    def _note(self, tensors: Any, gradients: Any) -> None:
+        root, *others = (tensors,) if isinstance(tensors, Tensor) else (*tensors, None)
         if not isinstance(root, Tensor) or root.numel() != 1:
-            self._watch.pending.facts["root"] = "a tensor with several elements"
+            self._note_product(root, gradients)
             return
         loss = self._scaled.get(id(root), root) if self._is_scaling else root
+        for each in others:
+            # Backward from several losses is backward from their sum.
+            if isinstance(each, Tensor) and each.numel() == 1:
+                loss = loss.detach() + each.detach().to(loss.device)
         pending = self._watch.pending
         # Reading the number would wait for the card.
         if loss.is_cpu:
@@ -155,7 +167,10 @@ class UpdateWatch:
         if not self._split.is_over:
             self._split.at_backward(root, pending.facts, self._modules.outermost, self._modules.inputs)
         if not self._modules.is_over:
-            self._modules.at_backward(loss, pending.facts)
+            self._modules.at_backward(root, pending.facts)
+            if others[1:]:
+                # The loss that the module returned may be one of the others.
+                pending.facts.pop("misses_returned_loss", None)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()

@@ -95,6 +95,22 @@ for x, y in DataLoader(data, batch_size=8):
         each.grad = gradients[name].detach()
     optimizer.step()
 """
+TWO_LOSSES = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    torch.autograd.backward([0.25 * loss, 0.75 * loss])
+    optimizer.step()
+"""
+LOSS_OF_EACH_SAMPLE = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    losses = (model(x) - y).square()
+    losses.backward(torch.full_like(losses, 1 / len(x)))
+    optimizer.step()
+"""
 IN_BACKWARD = """
 optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
 def update(parameter):
@@ -178,7 +194,7 @@ def plain_updates(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [ASKED, IN_BACKWARD])
+@pytest.mark.parametrize("text", [ASKED, IN_BACKWARD, TWO_LOSSES, LOSS_OF_EACH_SAMPLE])
 def test_updates_without_the_usual_order_are_recorded_as_with_it(record, plain_updates, text):
     found, (updates, weights) = record(text, steps=8), plain_updates
     assert [each.losses for each in found.updates] == [pytest.approx(each.losses) for each in updates]
