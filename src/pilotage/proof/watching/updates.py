@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -190,7 +191,7 @@ class UpdateWatch:
         if watch.is_in_program:
             return
         is_ready = has_gradients(optimizer)
-        if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
+        if not watch.has_start and (is_ready or _is_given_closure(args, kwargs)):
             # Inside of a backward pass, other optimizers get their gradients later.
             others = self._optimizers.all() if self._is_backward else self._optimizers.with_gradients()
             self._together = _apart([optimizer, *others])
@@ -217,7 +218,7 @@ class UpdateWatch:
             if watch.settings.noise:
                 _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
         self._without_step = 0
-        if self._before is not None and watch.initial and not watch.settings.changes_gradients:
+        if self._before is not None and watch.has_start and not watch.settings.changes_gradients:
             self._before.remove()
             self._before = None
         if works:
@@ -311,7 +312,10 @@ def _apart(optimizers: Sequence[torch.optim.Optimizer]) -> list[torch.optim.Opti
 
 def _parameters(optimizers: Iterable[torch.optim.Optimizer]) -> list[Tensor]:
     # As a list, not as a generator: this is asked in each step.
-    return [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+    found = [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+    distributed = sys.modules.get("torch.distributed.tensor")
+    # Each process has a part of these, and looking at the whole would be an exchange.
+    return found if distributed is None else [each for each in found if not isinstance(each, distributed.DTensor)]
 
 
 def _named(parameters: Iterable[Tensor]) -> Iterator[tuple[str, Tensor]]:

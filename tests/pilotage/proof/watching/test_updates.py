@@ -111,6 +111,21 @@ for x, y in DataLoader(data, batch_size=8):
     losses.backward(torch.full_like(losses, 1 / len(x)))
     optimizer.step()
 """
+SHARDED = """
+import torch.distributed as dist
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+torch.save(get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)), "model.pt")
+dist.destroy_process_group()
+"""
 IN_BACKWARD = """
 optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
 def update(parameter):
@@ -210,6 +225,15 @@ def test_updates_whose_losses_are_not_seen_are_recorded_without_them(record, pla
     assert [each.losses for each in found.updates] == [[]] * 8
     assert [each.indices for each in found.updates] == [each.indices for each in updates]
     assert [each["norm"] for each in found.weights[8]] == pytest.approx(weights, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_weights_that_are_divided_among_processes_are_left_out(record, plain_updates):
+    found, (updates, _) = record(SHARDED, steps=8), plain_updates
+    assert [each.losses for each in found.updates] == [pytest.approx(each.losses) for each in updates]
+    assert not any(found.weights.values())
+    assert [each["holds"] for each in found.named("saved")] == ["trained"]
+    assert found.reached_its_end
 
 
 def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():
