@@ -89,6 +89,11 @@ def explanations_of(
             "of them (--steps)."
         )
     for name, run in (("BEFORE", before), ("AFTER", after)):
+        if not run.first.weights.get(0):
+            found.append(
+                f"The weights of {name} were not seen, as where each process has a part of them: only losses are "
+                "compared."
+            )
         if unseen := sum(not each.parts for each in steps_of(run)):
             found.append(
                 f"The loss of {pluralized(unseen, 'update')} of {name} was not seen, since no backward pass came "

@@ -110,10 +110,10 @@ def _detail(comparison: Comparison) -> str:
     scale = abs(comparison.before_losses[0])
     gaps = [relative(a, b, scale) for a, b in zip(comparison.before_losses, comparison.after_losses, strict=True)]
     weights = max(comparison.weights.values(), default=0.0)
-    losses = "" if all(map(math.isnan, comparison.before_losses)) else f"losses within {max(gaps):.1g}, "
-    exact = (
-        "bit by bit" if not any(gaps) and not weights else f"{losses}weights {'' if losses else 'within '}{weights:.1g}"
-    )
+    seen = [] if all(map(math.isnan, comparison.before_losses)) else [f"losses within {max(gaps):.1g}"]
+    if comparison.weights:
+        seen.append(f"weights within {weights:.1g}" if not seen else f"weights {weights:.1g}")
+    exact = "bit by bit" if not any(gaps) and not weights else ", ".join(seen)
     return f" over {pluralized(comparison.steps, 'update')}: {exact}; rounding explains {max(comparison.allowed):.1g}."
 
 

@@ -63,6 +63,13 @@ def test_the_screen_says_where_only_weights_were_compared(process, proof_of):
     assert "The loss of 10 updates of BEFORE was not seen, since no backward pass came before" in text
 
 
+def test_the_screen_says_where_only_losses_were_compared(process, proof_of):
+    other = process(each=lambda number: {"losses": [1.000001 / number]}, weights={0: []})
+    text = text_of(proof_of(process(), other))
+    assert "Same over 10 updates: losses within 1e-06; rounding" in text
+    assert "The weights of AFTER were not seen" in text
+
+
 def test_a_divergence_names_the_first_difference(process, proof_of):
     other = process(each=lambda number: {"losses": [1.0 / number + (0.1 if number >= 4 else 0.0)]})
     shown = text_of(proof_of(process(), other)).replace("\n", " ")

@@ -183,7 +183,7 @@ class ProgramWatch:
                 if batch and walked.program.anchors[-1:] == _HIDDEN_LAST:
                     outputs.pop()
                 return outputs
-            if not watch.initial:
+            if not watch.has_start:
                 watch.before_update(lambda: _parameters(own.executor, own.executor.session))
             executor = own.executor
             if own.plan is not executor.plan or own.modes is not executor.modes or own.session is not executor.session:

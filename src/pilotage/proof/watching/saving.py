@@ -111,7 +111,10 @@ class SaveWatch:
     def _kind_of(self, table: list[tuple[str, Tensor]]) -> str | None:
         initial = self._watch.initial
         if not initial or self._watch.weights is None:
-            return "early" if initial or _looks_like_weights(table) else None
+            if not initial and not _looks_like_weights(table):
+                return None
+            # Weights that are divided among processes are not digested, so the saved ones are given credit.
+            return "trained" if self._watch.updates and not initial else "early"
         saved = digest_weights(table)
         present = digest_weights(self._watch.weights())
         if len(saved) < len(present):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -104,7 +105,7 @@ class UpdateWatch:
             self._is_backward = True
             try:
                 if not self._watch.is_stopping:
-                    self._note(tensors)
+                    self._note(tensors, args[0] if args else kwargs.get("grad_tensors"))
                 return original(tensors, *args, **kwargs)
             finally:
                 self._is_backward = False
@@ -135,12 +136,24 @@ class UpdateWatch:
             loss = self._scaled.get(id(root), root) if self._is_scaling else root
             pending.asked = [*pending.asked, loss.detach().clone()]
 
-    def _note(self, tensors: Any) -> None:
-        root = tensors if isinstance(tensors, Tensor) else (tensors[0] if len(tensors) else None)
+    def _note_product(self, values: Any, gradients: Any) -> None:
+        """Keep the scalar whose gradients a backward pass from several values computes."""
+        pending = self._watch.pending
+        if pending.backwards or not isinstance(values, Tensor) or not isinstance(gradients, Tensor):
+            return
+        if values.is_floating_point() and values.shape == gradients.shape:
+            pending.asked = [*pending.asked, (values.detach() * gradients.detach()).sum()]
+
+    def _note(self, tensors: Any, gradients: Any) -> None:
+        root, *others = (tensors,) if isinstance(tensors, Tensor) else (*tensors, None)
         if not isinstance(root, Tensor) or root.numel() != 1:
-            self._watch.pending.facts["root"] = "a tensor with several elements"
+            self._note_product(root, gradients)
             return
         loss = self._scaled.get(id(root), root) if self._is_scaling else root
+        for each in others:
+            # Backward from several losses is backward from their sum.
+            if isinstance(each, Tensor) and each.numel() == 1:
+                loss = loss.detach() + each.detach().to(loss.device)
         pending = self._watch.pending
         # Reading the number would wait for the card.
         if loss.is_cpu:
@@ -155,7 +168,10 @@ class UpdateWatch:
         if not self._split.is_over:
             self._split.at_backward(root, pending.facts, self._modules.outermost, self._modules.inputs)
         if not self._modules.is_over:
-            self._modules.at_backward(loss, pending.facts)
+            self._modules.at_backward(root, pending.facts)
+            if others[1:]:
+                # The loss that the module returned may be one of the others.
+                pending.facts.pop("misses_returned_loss", None)
         self._without_step += 1
         if self._line is None or self._watch.is_digested:
             self._line = users_line()
@@ -175,7 +191,7 @@ class UpdateWatch:
         if watch.is_in_program:
             return
         is_ready = has_gradients(optimizer)
-        if not watch.initial and (is_ready or _is_given_closure(args, kwargs)):
+        if not watch.has_start and (is_ready or _is_given_closure(args, kwargs)):
             # Inside of a backward pass, other optimizers get their gradients later.
             others = self._optimizers.all() if self._is_backward else self._optimizers.with_gradients()
             self._together = _apart([optimizer, *others])
@@ -202,7 +218,7 @@ class UpdateWatch:
             if watch.settings.noise:
                 _add_noise(optimizer, watch.settings.noise, watch.settings.seed, watch.updates)
         self._without_step = 0
-        if self._before is not None and watch.initial and not watch.settings.changes_gradients:
+        if self._before is not None and watch.has_start and not watch.settings.changes_gradients:
             self._before.remove()
             self._before = None
         if works:
@@ -296,7 +312,10 @@ def _apart(optimizers: Sequence[torch.optim.Optimizer]) -> list[torch.optim.Opti
 
 def _parameters(optimizers: Iterable[torch.optim.Optimizer]) -> list[Tensor]:
     # As a list, not as a generator: this is asked in each step.
-    return [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+    found = [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+    distributed = sys.modules.get("torch.distributed.tensor")
+    # Each process has a part of these, and looking at the whole would be an exchange.
+    return found if distributed is None else [each for each in found if not isinstance(each, distributed.DTensor)]
 
 
 def _named(parameters: Iterable[Tensor]) -> Iterator[tuple[str, Tensor]]:

@@ -105,6 +105,8 @@ class Watch:
         self._error: str | None = None
         self.initial: list[dict[str, Any]] = []
         """The digest of the weights before the first update."""
+        self.has_start = False
+        """Whether that was taken. It may be empty."""
         self._kind: list[Any] = []
         """Names, shapes and devices of the weights that were digested last."""
         self._tensors: list[dict[str, Any]] = []
@@ -129,17 +131,15 @@ class Watch:
 
     def before_update(self, weights: Callable[[], Iterable[tuple[str, Any]]]) -> None:
         """Digest the weights before the first update."""
-        if not self._has_weights():
+        if not self.has_start:
             from pilotage.proof.weights import complete_digests
 
             self.begin()
+            self.has_start = True
             self._digest(0, list(weights()))
             (sketches,) = self._write_sketches()
             self.record.flush()
             self.initial = complete_digests(self._tensors, sketches)
-
-    def _has_weights(self) -> bool:
-        return bool(self.initial)
 
     def close(self, facts: Mapping[str, Any]) -> None:
         """An update was made: record it, and stop the script when it was the last one.

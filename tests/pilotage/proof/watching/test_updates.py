@@ -95,6 +95,37 @@ for x, y in DataLoader(data, batch_size=8):
         each.grad = gradients[name].detach()
     optimizer.step()
 """
+TWO_LOSSES = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    torch.autograd.backward([0.25 * loss, 0.75 * loss])
+    optimizer.step()
+"""
+LOSS_OF_EACH_SAMPLE = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    losses = (model(x) - y).square()
+    losses.backward(torch.full_like(losses, 1 / len(x)))
+    optimizer.step()
+"""
+SHARDED = """
+import torch.distributed as dist
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(data, batch_size=8):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+torch.save(get_model_state_dict(model, options=StateDictOptions(full_state_dict=True)), "model.pt")
+dist.destroy_process_group()
+"""
 IN_BACKWARD = """
 optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
 def update(parameter):
@@ -178,7 +209,7 @@ def plain_updates(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [ASKED, IN_BACKWARD])
+@pytest.mark.parametrize("text", [ASKED, IN_BACKWARD, TWO_LOSSES, LOSS_OF_EACH_SAMPLE])
 def test_updates_without_the_usual_order_are_recorded_as_with_it(record, plain_updates, text):
     found, (updates, weights) = record(text, steps=8), plain_updates
     assert [each.losses for each in found.updates] == [pytest.approx(each.losses) for each in updates]
@@ -194,6 +225,15 @@ def test_updates_whose_losses_are_not_seen_are_recorded_without_them(record, pla
     assert [each.losses for each in found.updates] == [[]] * 8
     assert [each.indices for each in found.updates] == [each.indices for each in updates]
     assert [each["norm"] for each in found.weights[8]] == pytest.approx(weights, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_weights_that_are_divided_among_processes_are_left_out(record, plain_updates):
+    found, (updates, _) = record(SHARDED, steps=8), plain_updates
+    assert [each.losses for each in found.updates] == [pytest.approx(each.losses) for each in updates]
+    assert not any(found.weights.values())
+    assert [each["holds"] for each in found.named("saved")] == ["trained"]
+    assert found.reached_its_end
 
 
 def test_gradients_get_errors_of_rounding_but_not_where_they_are_exactly_zero():

@@ -10,7 +10,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from pilotage.proof.watching.splitting.dependence import first_dependence
-from pilotage.proof.watching.splitting.forward_record import ForwardRecord, Operation, computed_types, tensors_of
+from pilotage.proof.watching.splitting.forward_record import (
+    ForwardRecord,
+    Operation,
+    can_be_repeated,
+    computed_types,
+    tensors_of,
+)
 from pilotage.proof.watching.watch import Watch
 
 __all__ = ["SplitCheck"]
@@ -96,6 +102,9 @@ class SplitCheck:
         inputs: Sequence[Tensor] = (),
     ) -> None:
         """Record what a forward pass shows about the loss, and where the scalars that forward returns come from."""
+        if not can_be_repeated(record.operations):
+            self._watch.note("split", line=None, problem="its tensors cannot be computed with again", root=None)
+            return
         lines = {
             "root": _line_of(record.operations, root),
             "returned": [_line_of(record.operations, each) for each in returned],

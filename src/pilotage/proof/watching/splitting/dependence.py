@@ -42,14 +42,32 @@ def first_dependence(
     state = () if module is None else (*module.parameters(), *module.buffers())
     held = frozenset(value.data_ptr() for value in state)
     given = batch or list(_inputs_of(operations, held))
-    if not batch and (rows := _assembled(inputs, given)):
-        given = batch = rows
-    sizes = _sizes_of(given)
-    if len(sizes) != 1 or (size := sizes.pop()) < 2:
+    rows = [] if batch else _assembled(inputs, given)
+    sizes = _sizes_of(rows or given)
+    if len(sizes) != 1 or min(sizes) < 2:
         # The tensors do not agree, as when one of them has time in front.
         return None
-    certain = {id(value): 0 for value in batch or _likely_rows(operations, given) if value.dim()}
     normalising = _normalising_weights(module)
+    seconds = {value.shape[1] if value.dim() > 1 else 0 for value in rows}
+    if len(seconds) == 1 and min(seconds) > 1:
+        # Both dimensions agree, and time may be in front: then the second one is that of the batch.
+        batched = {id(value): 1 for value in rows}
+        if _first_mixture(operations, batched, min(seconds), root, normalising, held) is None:
+            return None
+    certain = {id(value): 0 for value in rows or batch or _likely_rows(operations, given) if value.dim()}
+    operation = _first_mixture(operations, certain, min(sizes), root, normalising, held)
+    return None if operation is None else (operation.line, operation.name)
+
+
+def _first_mixture(
+    operations: list[Operation],
+    certain: Mapping[int, int],
+    size: int,
+    root: Tensor,
+    normalising: frozenset[int],
+    held: frozenset[int],
+) -> Operation | None:
+    """The operation that mixes the rows of some tensors, in the given dimensions; None if the loss does not depend."""
     found: list[int] = []
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         for guessed in _guesses(_uncertain(operations, size, certain, held)):
@@ -63,8 +81,7 @@ def first_dependence(
                 return None
             found.append(next(number for number, each in enumerate(operations) if each is dependence))
     # A tensor that is taken for rows by mistake mixes samples earlier than the script does.
-    operation = operations[max(found)]
-    return operation.line, operation.name
+    return operations[max(found)]
 
 
 def _assembled(inputs: Sequence[Tensor], outside: Sequence[Tensor]) -> list[Tensor]:

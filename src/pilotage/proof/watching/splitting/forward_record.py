@@ -13,7 +13,7 @@ from torch import Tensor
 from pilotage.proof.watching.lines import users_line
 from pilotage.torch_private import TorchDispatchMode, tree_flatten
 
-__all__ = ["ForwardRecord", "Operation", "computed_types", "product_types", "tensors_of"]
+__all__ = ["ForwardRecord", "Operation", "can_be_repeated", "computed_types", "product_types", "tensors_of"]
 
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
 
@@ -87,6 +87,29 @@ def product_types(computed: Iterable[tuple[str, Any]]) -> dict[str, int]:
             kind = str(result.dtype).removeprefix("torch.")
             found[kind] = found.get(kind, 0) + 1
     return found
+
+
+def can_be_repeated(operations: list[Operation]) -> bool:
+    """Whether the tensors of recorded operations still have their numbers, all of them in this process.
+
+    FSDP, for example, divides weights among processes, and takes the memory of the whole ones back after their use.
+    """
+    distributed = sys.modules.get("torch.distributed.tensor")
+    divided = () if distributed is None else (distributed.DTensor,)
+    return not any(
+        isinstance(value, divided) or _has_lost_memory(value)
+        for each in operations
+        for value in tensors_of((each.args, each.kwargs, each.results))
+    )
+
+
+def _has_lost_memory(value: Tensor) -> bool:
+    if value.layout is not torch.strided or not value.numel():
+        return False
+    try:
+        return value.untyped_storage().nbytes() < value.element_size()
+    except (RuntimeError, NotImplementedError):
+        return False
 
 
 def tensors_of(value: Any) -> list[Tensor]:

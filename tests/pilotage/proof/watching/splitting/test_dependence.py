@@ -338,3 +338,17 @@ def test_time_in_front_beside_a_square_mask_is_not_taken_for_the_batch():
         inputs = text[:6], torch.triu(torch.full((6, 6), float("-inf")), diagonal=1)
         loss = layer(*inputs).square().mean()
     assert first_dependence(record.operations, [], loss, layer, inputs) is None
+
+
+def test_time_in_front_of_samples_and_their_targets_is_not_taken_for_the_batch():
+    torch.manual_seed(0)
+    layer, text = nn.LSTM(8, 8), torch.randn(40, 4, 8)
+
+    class Scored(nn.Module):
+        def forward(self, sequences, targets):
+            return functional.mse_loss(layer(sequences)[0], targets)
+
+    with ForwardRecord() as record:
+        inputs = text[:6], text[1:7]
+        loss = Scored()(*inputs)
+    assert first_dependence(record.operations, [], loss, layer, inputs) is None

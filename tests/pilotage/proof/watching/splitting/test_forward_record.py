@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pilotage.proof.watching.splitting.forward_record import ForwardRecord
+from pilotage.proof.watching.splitting.forward_record import ForwardRecord, can_be_repeated
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
@@ -27,3 +27,12 @@ def test_functions_that_must_be_compiled_as_a_whole_run_eagerly_while_they_are_r
     assert len(compilations) == is_compiled_before
     compiled(values)
     assert len(compilations) == 1
+
+
+def test_a_tensor_whose_memory_was_taken_back_cannot_be_computed_with_again():
+    weight = torch.ones(3, 3)
+    with ForwardRecord() as record:
+        torch.ones(2, 3) @ weight
+    assert can_be_repeated(record.operations)
+    weight.untyped_storage().resize_(0)
+    assert not can_be_repeated(record.operations)
