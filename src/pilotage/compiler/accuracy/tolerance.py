@@ -110,7 +110,9 @@ class Tolerance:
                 continue
             is_small = left.numel() < _FEW
             known = max(own, _digit(left), worst if is_small else 0.0)
-            allowed = max(_ERROR_FACTOR * known, _jump(max(loud, worst_loud if is_small else 0.0), known))
+            jump = _jump(max(loud, worst_loud if is_small else 0.0), known)
+            # A result that is as far from float64 as zeros are is wrong, whatever jumps explain.
+            allowed = max(_ERROR_FACTOR * known, min(jump, _MEANINGLESS))
             if error > allowed:
                 yield (
                     error / allowed,

@@ -156,6 +156,14 @@ def test_a_jump_that_loud_noise_shows_is_tolerated_in_its_result():
     assert not agrees(tolerance, [*jumped[:2], with_error(exact, 1e-3)[2]])
 
 
+def test_no_jump_explains_results_that_are_as_far_from_float64_as_zeros_are():
+    exact, graph, _ = exact_sums()
+    tolerance = Tolerance(graph, [with_error(exact, 1e-7)], exact=exact)
+    tolerance.look_for_jumps([[*with_error(exact, 0.4)[:1], *with_error(exact, 2e-6)[1:]]])
+    assert agrees(tolerance, [with_error(exact, 0.4)[0], *graph[1:]])
+    assert "off float64 by 1" in tolerance.objection([torch.zeros_like(graph[0]), *graph[1:]])
+
+
 def test_errors_that_grow_like_the_noise_are_not_jumps():
     exact, graph, _ = exact_sums()
     tolerance = Tolerance(graph, [with_error(exact, 1e-7)], exact=exact)
