@@ -24,7 +24,7 @@ from cosmictagger.training.journal import Journal
 from cosmictagger.training.loop import Periods, Training
 from cosmictagger.training.metrics import KEYS
 from cosmictagger.training.optimizer import check_optimizer_state
-from cosmictagger.training.schedule import Newer, run_steps, schedule_for
+from cosmictagger.training.schedule import early_end, run_steps, schedule_for
 
 
 def train(config: Configuration, folder: Path, processes: Processes) -> None:
@@ -34,7 +34,8 @@ def train(config: Configuration, folder: Path, processes: Processes) -> None:
         training = _training(config, config.mode, folder, processes, resources)
         resources.callback(training.journal.close)
         iterations = _iterations(config, training)
-        _warn_of_idle_steps(training, iterations)
+        if (warning := early_end(training.schedule, training.step, training.left(iterations))) is not None:
+            LOGGER.warning(warning)
         training.run(iterations)
         _finish(config, training, folder)
 
@@ -86,18 +87,6 @@ def _iterations(config: Configuration, training: Training) -> int:
     """The steps of this run: as many as configured, or as are left of the whole run's length."""
     whole = run_steps(config.run, training.loader.events)
     return config.run.iterations if whole is None else max(whole - training.began, 0)
-
-
-def _warn_of_idle_steps(training: Training, iterations: int) -> None:
-    """Say if the schedule ends before the run: steps at rate 0 change no weight."""
-    schedule, end = training.schedule, training.step + training.left(iterations)
-    if isinstance(schedule, Newer) and max(training.step, schedule.end) < end:
-        LOGGER.warning(
-            "The schedule %s ends after %d steps (%d epochs of %d), as in version 2.1: the learning rate of steps %d "
-            "to %d is 0. Use run.run_length, in epochs, for the length of the run.",
-            *(schedule.settings.name.name, schedule.end, schedule.epochs, schedule.epoch),
-            *(max(training.step, schedule.end), end - 1),
-        )
 
 
 def _journal(

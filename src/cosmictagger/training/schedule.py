@@ -141,6 +141,17 @@ def schedule_for(optimizer: Optimizer, run: Run, events: int, largest: int | Non
     return _checked(Newer(settings=settings, epoch=steps_of_epoch(run, count), epochs=epochs))
 
 
+def early_end(schedule: Schedule, step: int, steps: int) -> str | None:
+    """A warning if the schedule ends before some steps from here do: at rate 0 they change no weight."""
+    if not isinstance(schedule, Newer) or max(step, schedule.end) >= step + steps:
+        return None
+    return (
+        f"The schedule {schedule.settings.name.name} ends after {schedule.end} steps ({schedule.epochs} epochs of "
+        f"{schedule.epoch}), as in version 2.1: the learning rate of steps {max(step, schedule.end)} to "
+        f"{step + steps - 1} is 0. Use run.run_length, in epochs, for the length of the run."
+    )
+
+
 def _checked(schedule: Newer) -> Newer:
     settings = schedule.settings
     rises = settings.name is ScheduleKind.standard

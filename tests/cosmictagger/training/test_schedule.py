@@ -8,7 +8,7 @@ from cosmictagger.configuration.choices import RunUnit, ScheduleKind
 from cosmictagger.configuration.mode import LrSchedule, Optimizer
 from cosmictagger.configuration.run import Run
 from cosmictagger.errors import ConfigurationError
-from cosmictagger.training.schedule import Newer, WarmUp, run_steps, schedule_for
+from cosmictagger.training.schedule import Newer, WarmUp, early_end, run_steps, schedule_for
 
 SCHEDULE = WarmUp(peak=3e-3, minibatch_size=2, events=200)
 EPOCH = 100
@@ -77,6 +77,21 @@ def test_a_decay_longer_than_the_run_is_refused():
     settings = Optimizer(lr_schedule=LrSchedule(name=ScheduleKind.standard))
     with pytest.raises(ConfigurationError, match="schedule of 5 epochs"):
         schedule_for(settings, Run(run_length=5), 200)
+
+
+@pytest.mark.parametrize(
+    ("step", "steps", "idle"),
+    [(0, 40, None), (0, 41, "40 to 40"), (30, 15, "40 to 44"), (50, 2, "50 to 51"), (50, 0, None)],
+)
+def test_steps_after_the_end_of_a_schedule_are_named(step, steps, idle):
+    settings = Optimizer(lr_schedule=LrSchedule(name=ScheduleKind.flat))
+    said = early_end(schedule_for(settings, Run(minibatch_size=2), 5), step, steps)
+    assert (said is None) is (idle is None)
+    assert (
+        idle is None
+        or f"ends after 40 steps (20 epochs of 2), as in version 2.1: the learning rate of steps {idle} is 0" in said
+    )
+    assert early_end(SCHEDULE, step, 10**6) is None
 
 
 def test_the_length_of_a_run_counts_epochs_or_steps():
