@@ -203,8 +203,10 @@ def test_records_are_for_their_owner_only(tmp_path):
     [
         "forward = torch.compile(forward, backend='eager', fullgraph=True)",
         "step = torch.compile(step, backend='eager')",
+        "backward = torch.compile(backward, backend='eager')",
+        "update = torch.compile(update, backend='eager')",
     ],
-    ids=["a whole graph", "an optimizer"],
+    ids=["a whole graph", "an optimizer", "a backward pass", "a whole update"],
 )
 def test_compiled_parts_of_a_script_are_watched(watched, script, compiled):
     path = script(
@@ -212,10 +214,14 @@ def test_compiled_parts_of_a_script_are_watched(watched, script, compiled):
         "weight = torch.nn.Parameter(torch.ones(2))\n"
         "optimizer = torch.optim.Adam([weight], lr=0.1)\n"
         "forward, step = lambda x: (x * weight).square().sum(), optimizer.step\n"
+        "def backward():\n"
+        "    forward(torch.ones(2)).backward()\n"
+        "def update():\n"
+        "    optimizer.zero_grad()\n"
+        "    backward()\n"
+        "    step()\n"
         f"{compiled}\n"
         "for _ in range(50):\n"
-        "    optimizer.zero_grad()\n"
-        "    forward(torch.ones(2)).backward()\n"
-        "    step()\n"
+        "    update()\n"
     )
     assert watched(path).record.steps == 50

@@ -15,6 +15,7 @@ from pilotage.proof.watching.splitting.forward_record import (
     Operation,
     can_be_repeated,
     computed_types,
+    is_in_compiled_call,
     tensors_of,
 )
 from pilotage.proof.watching.watch import Watch
@@ -31,6 +32,8 @@ class SplitCheck:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._record: ForwardRecord | None = None
+        self._ended: ForwardRecord | None = None
+        """A record that ended inside a compiled call, and is left after it."""
         self._batches: deque[list[Tensor]] = deque(maxlen=_KEPT)
         """The last ones: a script may load some ahead."""
         self.is_done = False
@@ -58,10 +61,14 @@ class SplitCheck:
     def after_update(self) -> None:
         """An update was made: a script without a loader is recorded from here on."""
         self.thread = self.thread or get_ident()
+        if self._ended is not None:
+            self._leave()
         if not self.is_done and self._record is None and self._watch.updates == 1 and not self._is_batch:
             self._enter()
 
     def _enter(self) -> None:
+        if is_in_compiled_call():
+            return
         self._record = ForwardRecord()
         self._recorded_in = get_ident()
         self._record.__enter__()
@@ -71,9 +78,12 @@ class SplitCheck:
             # Only the thread that entered it can leave it.
             return None
         record, self._record = self._record, None
-        self.is_over = self.is_done
         if record is not None:
-            record.__exit__(None, None, None)
+            record.has_ended, self._ended = True, record
+        if self._ended is not None and not is_in_compiled_call():
+            self._ended.__exit__(None, None, None)
+            self._ended = None
+        self.is_over = self.is_done and self._ended is None
         return record
 
     def at_backward(

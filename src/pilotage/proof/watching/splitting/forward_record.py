@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from types import FrameType
 from typing import Any, Self
 
 import torch
@@ -13,7 +14,15 @@ from torch import Tensor
 from pilotage.proof.watching.lines import users_line
 from pilotage.torch_private import TorchDispatchMode, tree_flatten
 
-__all__ = ["ForwardRecord", "Operation", "can_be_repeated", "computed_types", "product_types", "tensors_of"]
+__all__ = [
+    "ForwardRecord",
+    "Operation",
+    "can_be_repeated",
+    "computed_types",
+    "is_in_compiled_call",
+    "product_types",
+    "tensors_of",
+]
 
 _PRODUCTS = ("convolution", "addmm", "mm", "bmm", "baddbmm", "linear", "_scaled_dot_product")
 
@@ -47,6 +56,8 @@ class ForwardRecord(TorchDispatchMode):
         self.operations: list[Operation] = []
         self._elements = 0
         self.is_complete = True
+        self.has_ended = False
+        """Whether operations still pass through, but are not recorded any more."""
         self._stance: AbstractContextManager[None] | None = None
 
     def __enter__(self) -> Self:
@@ -65,13 +76,30 @@ class ForwardRecord(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         results = func(*args, **(kwargs or {}))
-        if self.is_complete:
+        if self.is_complete and not self.has_ended:
             self._elements += sum(each.numel() for each in tree_flatten(results)[0] if isinstance(each, Tensor))
             if self._elements > _MOST_ELEMENTS:
                 self.is_complete, self.operations = False, []
             else:
                 self.operations.append(Operation(func, args, kwargs or {}, results, users_line()))
         return results
+
+
+def is_in_compiled_call() -> bool:
+    """Whether the caller runs inside a call of what torch.compile has returned.
+
+    Such a call restores torch's dispatch at its end: a mode that was left inside would half be there again.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return False
+    if torch.compiler.is_compiling():
+        return True
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "compile_wrapper" and frame.f_globals.get("__name__") == "torch._dynamo.eval_frame":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def computed_types(operations: list[Operation]) -> dict[str, int]:

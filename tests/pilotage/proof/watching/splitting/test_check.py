@@ -75,3 +75,23 @@ def test_the_batch_that_went_into_the_forward_pass_may_be_an_earlier_one(watch, 
     scores = torch.log_softmax(model(second), 0)  # softmax over the batch
     check.at_backward(scores[:, 0].sum(), {})
     assert [each["line"] for each in noted] == [line_of("softmax over the batch")]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+def test_a_record_that_ends_inside_a_compiled_call_is_left_after_it(watch, noted):
+    check, model = SplitCheck(watch), nn.Linear(4, 1)
+    facts = {}
+
+    @torch.compile(backend="eager")
+    def step(batch):
+        torch._dynamo.graph_break()
+        check.at_backward(model(batch).sum(), facts)
+
+    watch.updates = 1
+    check.after_update()
+    step(torch.ones(6, 4))
+    assert facts["computed_in"] == {"float32": 1}
+    assert not check.is_over
+    check.after_update()
+    assert check.is_over
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
