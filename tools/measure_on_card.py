@@ -27,10 +27,11 @@ ROOT = Path(__file__).resolve().parent.parent
 BEFORE = "before"
 LIMITS = {
     "models": 590,
-    BEFORE: 180,
+    BEFORE: 300,
     "device_loop": 240,
     "cosmic_card": 240,
     "instances": 120,
+    "world_of_one": 150,
     "compile_time": 300,
     "epoch": 90,
     "first_step": 240,

@@ -6,6 +6,7 @@ import atexit
 import importlib
 import os
 import socket
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ from pilotage.options.environment import exchange_timeout
 
 _VENDOR_BACKENDS = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
 """A vendor's backend of torch.distributed, and the module that registers it."""
+
+_SECONDS_AWAKE = 0.05
+"""How long to look for the end of a card's work without a break."""
 
 COMPILE_TIMEOUT = timedelta(hours=1)
 """How long to wait for instances that may still be compiling."""
@@ -89,6 +93,28 @@ class Peers:
                 work.wait()
 
         return wait
+
+    def sums_on_card(self, tensor: Tensor) -> bool:
+        """Whether a card adds up a tensor in its own queue, so that a CUDA graph can contain it; after a first sum."""
+        group = self._cards[0] if self._cards else None
+        return tensor.is_cuda and group is not None and dist.get_backend(group) == dist.Backend.NCCL
+
+    def wait_for_card(self, is_done: Callable[[], bool], seconds: float) -> None:
+        """Wait for sums in a CUDA graph, which no process group watches.
+
+        Raises DistributedError if they take longer than ``seconds`` and the timeout, which ends the group.
+        """
+        begun, end = time.monotonic(), time.monotonic() + seconds + self.timeout.total_seconds()
+        while not is_done():
+            now = time.monotonic()
+            if now > end:
+                group = self._cards[0] if self._cards else None
+                with self.explain_errors("adding up", group=group):
+                    if group is not None:
+                        group.abort()
+                    raise RuntimeError(f"Timed out after {now - begun:.0f} s of waiting for the card.")
+            if now - begun > _SECONDS_AWAKE:
+                time.sleep(_SECONDS_AWAKE / 100)
 
     def reduce(
         self, tensor: Tensor, operation: dist.ReduceOp.RedOpType, group: dist.ProcessGroup | None = None

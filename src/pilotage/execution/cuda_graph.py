@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import get_ident
 
@@ -24,6 +25,10 @@ _WORTH_A_PART = 1 << 16
 """Bytes of input below which a separate copy costs more than it saves."""
 
 
+Wait = Callable[[Callable[[], bool]], None]
+"""Waits until a function says that the card is done."""
+
+
 class CudaGraphExecutable:
     """Runs the schedule step by step in the first call, records it in the second, and replays it from then on.
 
@@ -41,6 +46,8 @@ class CudaGraphExecutable:
         self._stream = torch.cuda.Stream()
         self._state: DeviceState | None = None
         self._recorded: _Recording | None = None
+        self._seconds = 0.0
+        """How long the first call took, in which every step was launched by itself."""
         self._warm: set[int] = set()
         """Threads that have run the program: each has its own library handles, which cannot be made while recording."""
 
@@ -85,23 +92,27 @@ class CudaGraphExecutable:
         return outputs
 
     def _warm_up(self, state: DeviceState, streams: RandomStreams, inputs: Sequence[Tensor]) -> list[Tensor]:
+        begun = time.monotonic()
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream), trying_algorithms():
             outputs = self._walked.run(state, streams, inputs)
         torch.cuda.current_stream().wait_stream(self._stream)
+        self._seconds = time.monotonic() - begun
         return outputs
 
     def _record(self, state: DeviceState, inputs: Sequence[Tensor]) -> _Recording:
         with RECORDING.recording(), trying_algorithms(), nothing_is_done(state):
             # The memory of the warm-up would stay unused beside that of the recording.
             torch.cuda.empty_cache()
-            return _Recording(self._walked, self._schedule, state, inputs, self._stream)
+            wait = _waiting(state, 2 * self._seconds)
+            return _Recording(self._walked, self._schedule, state, inputs, self._stream, wait)
 
 
 class _Recording:
     """CUDA graphs with their input and output buffers.
 
-    Instances exchange gradients between two graphs: one computes them, the next one updates the weights.
+    If the card itself exchanges gradients with other instances, the graphs contain that. Otherwise instances exchange
+    them between two graphs: one computes them, the next one updates the weights.
     """
 
     def __init__(
@@ -111,15 +122,18 @@ class _Recording:
         state: DeviceState,
         inputs: Sequence[Tensor],
         stream: torch.cuda.Stream,
+        wait: Wait | None = None,
     ) -> None:
+        """``wait`` waits for a card that exchanges gradients within the graphs; None if it does not."""
+        self._wait = wait
         self.inputs = [torch.empty_like(tensor, device=state.device) for tensor in inputs]
-        self._exchanges = state.exchange is not None
+        self._exchanges = state.exchange is not None and wait is None
         self._parts = 1 if self._exchanges else _parts(schedule, inputs)
         self._staging = InputStaging(self.inputs, self._parts)
         self._graphs: list[torch.cuda.CUDAGraph] = []
         walk = walked.begin(state, RandomStreams(state.device), self.inputs)
         groups = between_exchanges(schedule) if self._exchanges else schedule.in_parts(self._parts)
-        with without_exchange(state):
+        with nullcontext() if wait is not None else without_exchange(state):
             for steps in groups:
                 graph = torch.cuda.CUDAGraph()
                 # One pool for all: a later part reads what an earlier one has computed.
@@ -140,7 +154,19 @@ class _Recording:
             if number and self._exchanges:
                 state.exchange_gradients()
             graph.replay()
+        if self._wait is not None:
+            done = torch.cuda.Event()
+            done.record()
+            self._wait(done.query)
         return self._fetching.fetch(self._outputs)
+
+
+def _waiting(state: DeviceState, seconds: float) -> Wait | None:
+    """How to wait for a call with exchanges that the card itself makes; None if it makes none."""
+    exchange = None if state.exchange is None else state.card_exchange
+    if exchange is None or not exchange.is_possible(state.flat_gradients):
+        return None
+    return lambda is_done: exchange.wait(is_done, seconds)
 
 
 def can_be_recorded(computation: Computation, device: torch.device) -> bool:

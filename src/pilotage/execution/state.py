@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -22,6 +23,17 @@ NOTHING: frozenset[str] = frozenset()
 
 Exchange: TypeAlias = Callable[[Tensor], Callable[[], None]]
 """Starts to sum a tensor over all instances, in place; the function it returns waits until that is done."""
+
+
+@dataclass(frozen=True)
+class CardExchange:
+    """What recordings of steps need to know about an exchange."""
+
+    is_possible: Callable[[Tensor], bool]
+    """Whether the card itself exchanges a tensor, so that a CUDA graph can contain it; after a first exchange."""
+
+    wait: Callable[[Callable[[], bool], float], None]
+    """Waits until the card is done, and raises if that takes a timeout longer than the given seconds."""
 
 
 class DeviceState:
@@ -43,11 +55,13 @@ class DeviceState:
         exchange: Exchange | None = None,
         optimizer_shards: OptimizerShards | None = None,
         first_replica: int = 0,
+        card_exchange: CardExchange | None = None,
     ) -> None:
         self.layout = layout
         self.device = device
         self.exchange = exchange
         """Sums the pooled gradients over all instances; None if there is only one, or if the strategy does it."""
+        self.card_exchange = card_exchange
         self._begun: list[Callable[[], None]] = []
         self.updates_of_call = 0
         """How many updates the current call has completed."""

@@ -19,6 +19,7 @@ from pilotage.distributed.pipeline_group import PipelineGroup
 from pilotage.errors import OptionError
 from pilotage.events import BackendChosen, CompilationProgress, Event, TierChanged, Warned
 from pilotage.execution.random_streams import RandomStreams, seeds_for
+from pilotage.execution.state import CardExchange
 from pilotage.execution.synthetic_inputs import SyntheticInputs
 from pilotage.execution.threads import ThreadTuner
 from pilotage.execution.walk import OnFailure
@@ -198,6 +199,7 @@ class Compilation:
 
     def _setup(self, choice: Choice) -> Setup:
         batching, group = self.execution.batching, self.pipeline_group
+        peers = None if self.plan is None else self.peers
         seeds = seeds_for(
             self.execution.seed,
             batching.replicas,
@@ -210,7 +212,8 @@ class Compilation:
             replicas=batching.replicas,
             streams=RandomStreams(choice.capabilities.device, seeds),
             on_failure=self.on_failure,
-            exchange=None if self.plan is None or self.peers is None else self.peers.begin_sum,
+            exchange=None if peers is None else peers.begin_sum,
+            card_exchange=None if peers is None else CardExchange(peers.sums_on_card, peers.wait_for_card),
             optimizer_shards=self._optimizer_shards(),
             order=self.execution.pipeline,
             stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,

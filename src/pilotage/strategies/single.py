@@ -72,6 +72,7 @@ class SingleDevice:
             self._placement,
             self._setup.exchange,
             optimizer_shards=self._setup.optimizer_shards,
+            card_exchange=self._setup.card_exchange,
         )
         return self.state
 

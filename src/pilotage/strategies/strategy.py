@@ -12,7 +12,7 @@ from torch import Tensor
 from pilotage.errors import AttachmentError
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import ProgramState
-from pilotage.execution.state import Exchange
+from pilotage.execution.state import CardExchange, Exchange
 from pilotage.execution.timing import CallTimes
 from pilotage.execution.walk import Calls, OnFailure
 from pilotage.optim.rule import OptimizerPlan
@@ -36,6 +36,9 @@ class Setup:
     on_failure: OnFailure
     exchange: Exchange | None = None
     """Sums gradients over all instances; None if there is only one."""
+
+    card_exchange: CardExchange | None = None
+    """How recordings contain this exchange."""
 
     optimizer_shards: OptimizerShards | None = None
     """Which instance updates which parameter; None if each updates all of them."""

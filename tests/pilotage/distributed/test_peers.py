@@ -157,3 +157,19 @@ def test_a_group_that_does_not_fit_the_launcher_is_refused(world):
     for rank, message in enumerate(world(join_a_group_of_another_size, 2)):
         assert f"rank {rank} of 2" in message
         assert "rank 0 of 3" in message
+
+
+def test_a_card_is_waited_for_until_it_is_done():
+    left = [False, False, True]
+    Peers(world=World(one_host=True)).wait_for_card(lambda: left.pop(0), 1.0)
+    assert not left
+
+
+def test_a_card_that_waits_for_a_silent_peer_ends_in_an_error():
+    peers = Peers(world=World(rank=1, size=2), timeout=timedelta(seconds=0.1))
+    with pytest.raises(DistributedError, match=r"Rank 1 of 2.*failed in adding up: another instance is silent"):
+        peers.wait_for_card(lambda: False, 0.1)
+
+
+def test_sums_of_the_processor_are_not_made_by_a_card():
+    assert not Peers(world=World(one_host=True)).sums_on_card(torch.ones(2))

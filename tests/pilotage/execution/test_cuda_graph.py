@@ -15,9 +15,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 import pilotage
+from pilotage.distributed.peers import Peers, leave
+from pilotage.distributed.world import World
+from pilotage.door import wrapping
 from pilotage.execution import cuda_graph
 from pilotage.execution.cuda_graph import CudaGraphExecutable, can_be_recorded, nothing_is_done, trying_algorithms
-from pilotage.execution.state import WEIGHTS, DeviceState
+from pilotage.execution.state import WEIGHTS, CardExchange, DeviceState
 from pilotage.options.batching import Batching
 from pilotage.options.choices import OutputMode
 from pilotage.program.layout import StateLayout
@@ -203,21 +206,85 @@ class FakeWalk:
         return []
 
 
-def test_instances_exchange_gradients_between_graphs_and_not_while_these_are_recorded(monkeypatch):
+@pytest.fixture
+def events(monkeypatch):
     """Not on a card: what CUDA records is replaced, and only the order of events is looked at."""
-    events = []
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: FakeGraph(events))
+    found = []
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: FakeGraph(found))
     monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(torch.cuda, "Event", lambda: SimpleNamespace(record=lambda: None, query=lambda: True))
     monkeypatch.setattr(cuda_graph, "InputStaging", FakeStaging)
     monkeypatch.setattr(cuda_graph, "OutputStaging", FakeStaging)
+    return found
+
+
+def recorded_for_instances(events, wait=None):
     state = DeviceState(StateLayout(parameters={}, buffers={}), None, CPU, 1, False)
     state.exchange = lambda _: lambda: events.append("exchange")
     batching = Batching(device_iterations=2, gradient_accumulation=2, instances=2)
     whole = make_schedule(batching, trains=True, mode=OutputMode.ALL, pools=True)
     walked = SimpleNamespace(begin=lambda *_: FakeWalk(state, events))
-    recording = cuda_graph._Recording(walked, whole, state, [], None)
+    return cuda_graph._Recording(walked, whole, state, [], None, wait), state
+
+
+def test_instances_exchange_gradients_between_graphs_and_not_while_these_are_recorded(events):
+    recording, state = recorded_for_instances(events)
     assert "exchange" not in events
     assert state.exchange is not None
     events.clear()
     recording.replay([], state)
     assert events == ["graph", "exchange", "graph", "exchange", "graph"]
+
+
+def test_an_exchange_by_the_card_itself_is_recorded_in_one_graph_and_the_call_waits_for_it(events):
+    waited = []
+    recording, state = recorded_for_instances(events, lambda is_done: waited.append(is_done()))
+    update = ["accumulate", "accumulate", "exchange", "update"]
+    assert events == 2 * update
+    events.clear()
+    recording.replay([], state)
+    assert events == ["graph"]
+    assert waited == [True]
+
+
+def test_only_an_exchange_that_the_card_makes_itself_can_be_recorded():
+    state = DeviceState(StateLayout(parameters={}, buffers={}), None, CPU, 1, False)
+    calls = []
+    on_card = CardExchange(lambda _: True, lambda is_done, seconds: calls.append((is_done(), seconds)))
+    assert cuda_graph._waiting(state, 3.0) is None
+    state.exchange = lambda _: lambda: None
+    assert cuda_graph._waiting(state, 3.0) is None
+    state.card_exchange = CardExchange(lambda _: False, on_card.wait)
+    assert cuda_graph._waiting(state, 3.0) is None
+    state.card_exchange = on_card
+    wait = cuda_graph._waiting(state, 3.0)
+    assert wait is not None
+    wait(lambda: True)
+    assert calls == [(True, 3.0)]
+
+
+@ON_CUDA
+@pytest.mark.parametrize("tier", ["graph", "compiled"])
+def test_a_world_of_one_exchanges_by_nccl_in_its_graphs_and_reaches_the_same_weights(
+    monkeypatch, tmp_path, twins, tier
+):
+    options = {"gradient_accumulation": 2, "device_iterations": 2, "outputs": "all", "cache_directory": tmp_path}
+
+    def step_of(module):
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+        return pilotage.training(module, optimizer, backend="cuda", tier=tier, distributed=True, **options)
+
+    mine, theirs = twins(Network)
+    alone = step_of(theirs)
+    monkeypatch.setattr(wrapping, "peers_here", lambda: Peers(world=World(one_host=True)))
+    step = step_of(mine)
+    try:
+        for _ in range(4):
+            batch = torch.randn(16, 3)
+            torch.testing.assert_close(step(batch), alone(batch), rtol=0, atol=0)
+        torch.testing.assert_close(dict(mine.state_dict()), dict(theirs.state_dict()), rtol=0, atol=0)
+        recorded = step._executor.session.strategy.executable._recorded
+        assert recorded._wait is not None
+        assert not recorded._exchanges
+    finally:
+        leave()
