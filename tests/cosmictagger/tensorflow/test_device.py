@@ -174,3 +174,32 @@ def test_two_processes_train_one_network_like_those_of_torch(tmp_path, places, s
     assert "tf.distribute.MultiWorkerMirroredStrategy" in found["backend"]
     assert found["instances"] == 2
     assert "weights equal everywhere after step 1, 2, 4" in found["exchange"]
+
+
+def test_two_processes_resume_where_they_were_interrupted(tmp_path, places, start):
+    def train(name, iterations):
+        words = (*TRAIN, f"run.iterations={iterations}", "run.distributed=true", "framework=tensorflow")
+        codes, said = start(*words, *places(name), by="torchrun", instances=2).finish()
+        assert not any(codes), said
+
+    train("whole", 4)
+    train("parts", 2)
+    train("parts", 2)
+    assert column(tmp_path / "parts", "step") == [0, 1, 2, 3]
+    assert column(tmp_path / "parts") == column(tmp_path / "whole")
+    states = [load(tmp_path / name / "checkpoints/model-4.ckpt") for name in ("whole", "parts")]
+    for name, values in states[0]["state_dict"].items():
+        assert torch.equal(values, states[1]["state_dict"][name]), name
+
+
+def test_inference_in_two_processes_reports_what_one_does(tmp_path, places, start):
+    assert main([*TRAIN, *places("trained"), "framework=tensorflow"]) == 0
+    weights = f"mode.weights_location={tmp_path / 'trained'}"
+    words = (*WORDS, "mode=inference", "framework=tensorflow", weights)
+    assert main([*words, "run.iterations=2", *places("one")]) == 0
+    # Each of the two processes takes its share of the larger minibatch.
+    together = ("run.iterations=1", "run.minibatch_size=4", "run.distributed=true")
+    codes, said = start(*words, *together, *places("two"), by="torchrun", instances=2).finish()
+    assert not any(codes), said
+    reports = [json.loads((tmp_path / name / "inference/report.json").read_text()) for name in ("one", "two")]
+    assert reports[1]["metrics"] == pytest.approx(reports[0]["metrics"], abs=1e-5)
