@@ -139,8 +139,10 @@ def picked_elements(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Copies of a few hundred elements of each tensor of a batch."""
     found = []
     for tensor in tensors[:4]:
-        flat = tensor.reshape(-1)
-        found.append(flat[:: max(1, len(flat) // _SAMPLED)].clone())
+        count = tensor.numel()
+        step = max(1, count // _SAMPLED)
+        # One view instead of two: between steps each operation takes several microseconds.
+        found.append(tensor.contiguous().as_strided((-(-count // step),), (step,)).clone())
     return found
 
 

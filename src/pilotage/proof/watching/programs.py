@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,10 @@ from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.splitting.forward_record import ForwardRecord, product_types
-from pilotage.proof.watching.watch import Watch, mean_loss
+from pilotage.proof.watching.watch import NamedWeights, Watch, mean_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pilotage.execution.random_streams import RandomStreams
     from pilotage.execution.state import DeviceState
@@ -64,7 +63,8 @@ class _Calls:
         self.reseeds = False
         """Whether the program draws random numbers."""
         self.exchanges = self.is_in_eval_mode = False
-        self.weights: Callable[[], Iterable[tuple[str, Tensor]]] | None = None
+        self.weights: _TrainedWeights | None = None
+        self.stamp: tuple[object, ...] = ()
         self.optimizer: WatchedOptimizer | None = None
         self.rates: list[float] = []
 
@@ -154,8 +154,10 @@ class ProgramWatch:
     def _before_other_weights(self, original: Callable[[Executor], None]) -> Callable[[Executor], None]:
         def change(executor: Executor) -> None:
             own = executor.__dict__.get(_OWN)
-            if own is not None and own.weights is self._watch.weights:
-                self._watch.digest_last()
+            if own is not None and own.weights is not None:
+                if own.weights is self._watch.weights:
+                    self._watch.digest_last()
+                own.weights.let_go()
             original(executor)
 
         return change
@@ -228,6 +230,10 @@ class ProgramWatch:
         """Look up what rarely changes from update to update."""
         executor = own.executor
         session, optimizer = executor.session, self._optimizer_of(executor)
+        stamp = (*map(id, (session, executor.plan, executor.modes, optimizer)), session.tier, own.line)
+        if own.plan is not None and stamp == own.stamp:
+            return
+        own.stamp = stamp
         if own.modes is not executor.modes:
             # The modes of a program are those of its capture.
             own.modes = executor.modes
@@ -237,7 +243,7 @@ class ProgramWatch:
         own.reseeds = session.captured.draws_random_numbers
         own.exchanges = executor.peers is not None
         if session.state is not None and executor.pipeline_group is None:
-            own.weights = partial(_parameters, executor, session)
+            own.weights = _TrainedWeights(executor, session)
         own.optimizer = None if optimizer is None else self._optimizers.known(optimizer)
         own.facts = {
             "mode": "program",
@@ -353,6 +359,25 @@ def _share_of(loads: list[Load], number: int, updates: int) -> list[Load]:
     if updates == 1 or not loads:
         return loads
     return [load.part(number, updates) for load in loads]
+
+
+class _TrainedWeights:
+    """The trained weights of a program by name, listed once for as long as they stay the same tensors."""
+
+    def __init__(self, executor: Executor, session: Session) -> None:
+        self._executor, self._session = executor, session
+        self._state: object = None
+        self._listed = NamedWeights()
+
+    def __call__(self) -> NamedWeights:
+        state = self._session.state
+        if state is None or state is not self._state:
+            self._state, self._listed = state, NamedWeights(_parameters(self._executor, self._session))
+        return self._listed
+
+    def let_go(self) -> None:
+        """Keep no tensor of a program that leaves its device."""
+        self._state, self._listed = None, NamedWeights()
 
 
 def _parameters(executor: Executor, session: Session) -> Iterator[tuple[str, Tensor]]:

@@ -14,7 +14,7 @@ __all__ = ["RecordFile"]
 _ENCODER = json.JSONEncoder(default=str, check_circular=False, separators=(",", ":"))
 """Kept, since `json.dumps` makes a new one at each call; events contain nothing circular."""
 
-_DUE_SECONDS = 0.2
+_DUE_SECONDS = 0.5
 """How long events may wait."""
 
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pilotage.proof.watching.loaders import Load
 
-__all__ = ["EnoughSteps", "Pending", "Watch", "mean_loss"]
+__all__ = ["EnoughSteps", "NamedWeights", "Pending", "Watch", "mean_loss"]
 
 Row = list[Any]
 """Fields of an update or a batch without their names, which take longer to write than all else; `records` has them."""
@@ -66,6 +67,15 @@ class Pending:
         """What loaders have yielded."""
         self.facts: dict[str, Any] = {}
         """Other facts about this update."""
+
+
+class NamedWeights(list[tuple[str, Any]]):
+    """Weights by name. A program makes one list of them, since its weights stay the same tensors."""
+
+    @cached_property
+    def kind(self) -> list[Any]:
+        """Names, shapes and devices."""
+        return [(name, tensor.shape, tensor.device) for name, tensor in self]
 
 
 class Watch:
@@ -136,7 +146,7 @@ class Watch:
 
             self.begin()
             self.has_start = True
-            self._digest(0, list(weights()))
+            self._digest(0, _listed(weights()))
             (sketches,) = self._write_sketches()
             self.record.flush()
             self.initial = complete_digests(self._tensors, sketches)
@@ -162,7 +172,7 @@ class Watch:
             self.is_undigested = not digested and self.weights is not None
             self._handed_out.clear()
             if digested and self.weights is not None:
-                self._digest(self.updates, list(self.weights()))
+                self._digest(self.updates, _listed(self.weights()))
             # Many at once: code that rarely runs takes several times as long between two steps.
             if self.updates <= 3 or self.is_stopping or moment > self.record.due:
                 self.write()
@@ -175,7 +185,7 @@ class Watch:
             return
         self.record.wait("joined", step=self.updates, rates=rates)
         if self._digested == self.updates and self.weights is not None:
-            self._digest(self.updates, list(self.weights()))
+            self._digest(self.updates, _listed(self.weights()))
         if self.updates <= 3 or self.is_stopping:
             self.write()
 
@@ -207,19 +217,18 @@ class Watch:
         self.is_undigested = False
         if any(each._version for each in self._handed_out):
             return
-        named = list(self.weights())
+        named = _listed(self.weights())
         if self.versions is None or self.versions == [tensor._version for _, tensor in named]:
             self._digest(min(self.updates, self.settings.steps), named)
 
-    def _digest(self, step: int, named: list[tuple[str, Any]]) -> None:
+    def _digest(self, step: int, named: NamedWeights) -> None:
         """Note what the weights are; their names and shapes only when these are new."""
         from pilotage.proof.watching.digests import describe_weights, sketch_weights
 
         self._digested = step
-        kind = [(name, tensor.shape, tensor.device) for name, tensor in named]
-        if kind != self._kind:
+        if named.kind != self._kind:
             self._write_sketches()
-            self._kind, self._tensors = kind, describe_weights(named)
+            self._kind, self._tensors = named.kind, describe_weights(named)
             self.record.wait("tensors", tensors=self._tensors)
         self._sketches.append((step, sketch_weights([tensor for _, tensor in named])))
 
@@ -344,6 +353,10 @@ class Watch:
         self.record.forget_parent()
         self._has_begun = self.is_undigested = False
         self._steps, self._sketches, self._handed_out = [], [], []
+
+
+def _listed(named: Iterable[tuple[str, Any]]) -> NamedWeights:
+    return named if isinstance(named, NamedWeights) else NamedWeights(named)
 
 
 def mean_loss(loss: Any) -> Any:

@@ -84,6 +84,25 @@ def test_the_digest_of_a_batch_shows_other_values(kind):
     assert content_digest(picked) != content_digest(picked_elements([batch]))
 
 
+@pytest.mark.parametrize(
+    "batch",
+    [
+        torch.arange(5000.0),
+        torch.arange(6000.0)[1000:],
+        torch.arange(6000.0)[::3],
+        torch.arange(6000.0).reshape(60, 100).t(),
+        torch.arange(3.0).expand(700, 3),
+        torch.tensor(3.0),
+        torch.empty(0, 4),
+    ],
+    ids=["whole", "offset", "strided", "transposed", "expanded", "number", "empty"],
+)
+def test_every_nth_element_of_a_batch_is_picked_in_any_layout(batch):
+    flat = batch.reshape(-1)
+    (picked,) = picked_elements([batch])
+    assert torch.equal(picked, flat[:: max(1, len(flat) // 512)])
+
+
 def test_samples_without_numbers_are_told_apart_by_their_values():
     batch = torch.randn(5, 3, 8)
     values = sample_digests([batch])
