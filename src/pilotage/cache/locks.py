@@ -107,8 +107,11 @@ class BuildFolder:
         """Create a folder that only its owner can enter."""
         while True:
             path = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            # A cleanup in another process may have removed it before it was locked.
+            # A cleanup in another process may remove it before it is opened, or before it is locked.
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
             if try_lock(descriptor) is not False and is_same(path, descriptor):
                 return cls(path, descriptor)
             os.close(descriptor)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +66,37 @@ def test_a_build_folder_without_a_lock_counts_as_abandoned(tmp_path):
     (tmp_path / ".build.dead").mkdir()
     assert remove_abandoned(tmp_path / ".build.dead")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_folder_that_a_cleanup_removes_at_once_is_made_again(tmp_path, monkeypatch):
+    make, made = tempfile.mkdtemp, []
+
+    def mkdtemp(**given):
+        made.append(Path(make(**given)))
+        if len(made) == 1:
+            assert remove_abandoned(made[0])
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
+    with BuildFolder.new(tmp_path, ".build.") as build:
+        assert build.path == made[1]
+        assert not remove_abandoned(build.path)
+
+
+def test_build_folders_are_made_while_other_threads_clean_up(tmp_path):
+    is_over = threading.Event()
+
+    def clean_up():
+        while not is_over.is_set():
+            for left in list(tmp_path.iterdir()):
+                remove_abandoned(left)
+
+    thread = threading.Thread(target=clean_up)
+    thread.start()
+    try:
+        for _ in range(300):
+            with BuildFolder.new(tmp_path, ".build.") as build:
+                assert build.path.is_dir()
+    finally:
+        is_over.set()
+        thread.join()
