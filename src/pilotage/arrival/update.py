@@ -33,7 +33,11 @@ def update_eagerly(
     slots: Mapping[Slot, Tensor],
     updates: float,
 ) -> dict[Slot, Tensor]:
-    """Replace the parameters by updated ones; returns the optimizer's new state, as far as torch keeps it."""
+    """Replace the parameters by updated ones; returns the optimizer's new state, as far as torch keeps it.
+
+    Parameters whose state is in another process, which has another stage or shard, are removed: that process compares
+    them.
+    """
     trained = {name for group in plan.groups for name in group.parameters}
     gradients = _clipped({name: each for name, each in gradients.items() if name in trained}, plan.max_gradient_norm)
     gradients = _limited(gradients, plan.max_gradient_value)
@@ -42,13 +46,11 @@ def update_eagerly(
     for slot, tensor in slots.items():
         states[slot.parameter][slot.name] = tensor
     for group in plan.groups:
-        new = _updated(
-            group,
-            {name: parameters[name] for name in group.parameters if name in gradients},
-            gradients,
-            states,
-            updates,
-        )
+        changed = {name: parameters[name] for name in group.parameters if name in gradients}
+        elsewhere = [name for name in changed if group.rule.slots and not states[name]]
+        for name in elsewhere:
+            del changed[name], parameters[name]
+        new = _updated(group, changed, gradients, states, updates)
         for name in group.parameters:
             kept = states[name]
             if name in new:

@@ -1,5 +1,7 @@
 """The reference update against torch's own optimizers, step by step."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -21,6 +23,14 @@ OPTIMIZERS = {
 }
 
 
+def initial_slots(plan, layout, parameters):
+    return {
+        slot: group.rule.initial(slot.name, parameters[slot.parameter])
+        for slot in layout.slots
+        for group in plan.groups
+    }
+
+
 def test_every_family_of_optimizers_has_a_reference():
     parameters = [nn.Parameter(torch.zeros(2))]
     compared = [family_of(make(parameters)) for make in OPTIMIZERS.values()]
@@ -35,11 +45,7 @@ def test_three_updates_are_those_of_the_optimizer(name):
     plan = read_optimizer(optimizer, {id(p): name for name, p in module.named_parameters()})
     layout = StateLayout.of(module, plan)
     parameters = {name: p.detach().clone() for name, p in module.named_parameters()}
-    slots = {
-        slot: group.rule.initial(slot.name, parameters[slot.parameter])
-        for slot in layout.slots
-        for group in plan.groups
-    }
+    slots = initial_slots(plan, layout, parameters)
     for updates in range(3):
         gradients = {name: torch.randn_like(p) for name, p in module.named_parameters()}
         for name_, parameter in module.named_parameters():
@@ -54,8 +60,6 @@ def test_three_updates_are_those_of_the_optimizer(name):
 
 
 def test_gradients_are_clipped_together_as_torch_does_it():
-    from dataclasses import replace
-
     module = nn.Linear(4, 3)
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
     plan = read_optimizer(optimizer, {id(p): name for name, p in module.named_parameters()})
@@ -68,3 +72,20 @@ def test_gradients_are_clipped_together_as_torch_does_it():
     update_eagerly(replace(plan, max_gradient_norm=0.5), before, gradients, {}, 0)
     for name, parameter in module.named_parameters():
         torch.testing.assert_close(before[name], parameter.detach())
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_parameter_whose_state_is_in_another_process_is_left_to_that_process(name):
+    torch.manual_seed(0)
+    module = nn.Linear(4, 3).double()
+    plan = read_optimizer(OPTIMIZERS[name](module.parameters()), {id(p): n for n, p in module.named_parameters()})
+    whole = {name: p.detach().clone() for name, p in module.named_parameters()}
+    part = dict(whole)
+    slots = initial_slots(plan, StateLayout.of(module, plan), whole)
+    gradients = {name: torch.randn_like(p) for name, p in whole.items()}
+    plan = replace(plan, max_gradient_norm=0.5)
+    update_eagerly(plan, whole, gradients, slots, 0)
+    update_eagerly(plan, part, gradients, {slot: each for slot, each in slots.items() if slot.parameter == "bias"}, 0)
+    # The norm of the gradients is that of all processes.
+    assert torch.equal(part["bias"], whole["bias"])
+    assert set(part) == ({"bias"} if slots else set(whole))

@@ -83,13 +83,19 @@ def test_stages_in_processes_name_the_module(world):
         assert "The first module whose output differs is middle.1 (Tanh), called at " in message
 
 
-def checks_of_unseeded_process() -> list[bool | None]:
+OPTIMIZERS = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    "AdamW": lambda parameters: torch.optim.AdamW(parameters, lr=0.01),
+}
+
+
+def checks_of_unseeded_process(optimizer) -> list[bool | None]:
     """Every process draws weights and inputs of its own, as in a script without a seed."""
     torch.seed()
     module, checks = Staged(2), []
     step = pilotage.training(
         module,
-        torch.optim.SGD(module.parameters(), lr=0.1),
+        OPTIMIZERS[optimizer](module.parameters()),
         gradient_accumulation=4,
         distributed=True,
         check=1,
@@ -100,5 +106,6 @@ def checks_of_unseeded_process() -> list[bool | None]:
     return checks
 
 
-def test_processes_of_several_pipelines_that_draw_their_own_weights_and_inputs_agree(world):
-    assert world(checks_of_unseeded_process, 2, stages=2) == [[True, True]] * 4
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_processes_of_several_pipelines_that_draw_their_own_weights_and_inputs_agree(world, optimizer):
+    assert world(checks_of_unseeded_process, 2, stages=2, optimizer=optimizer) == [[True, True]] * 4
