@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pilotage.compiler.operator_libraries import OperatorLibraries
 from pilotage.program.program import Action, Program
+from pilotage.program.specification import TensorSpec
 from pilotage.storage.archive import read_archive, write_archive
 from pilotage.storage.fingerprint import Fingerprint
 from pilotage.storage.permission import TRUSTED
@@ -29,8 +30,8 @@ class CompileJob:
     runs: Mapping[Action, int]
     """How often each action runs in one host call."""
 
-    inputs: list[Tensor]
-    """A sample micro-batch, for realistic timing."""
+    inputs: Mapping[Action, Sequence[Tensor]]
+    """What each action takes after its state, for realistic timing: most often a sample micro-batch."""
 
     buffers: Mapping[str, Tensor]
     threads: int
@@ -59,11 +60,12 @@ class CompileJob:
             "libraries": OperatorLibraries.of(self.program).to_data(),
             "must_compile": self.must_compile,
             "about": dict(self.about),
-            "inputs": len(self.inputs),
+            "inputs": {action.value: [_strides(each) for each in given] for action, given in self.inputs.items()},
         }
         tensors = {f"constant/{name}": tensor for name, tensor in constants.items()}
         tensors |= {f"buffer/{name}": tensor for name, tensor in self.buffers.items()}
-        tensors |= {f"input/{number}": tensor for number, tensor in enumerate(self.inputs)}
+        for action, inputs in self.inputs.items():
+            tensors |= {f"input/{action.value}/{number}": tensor for number, tensor in enumerate(inputs)}
         # The file is useless after a crash, so there is no need to wait for the disk.
         write_archive(path, content, tensors, durable=False)
 
@@ -79,7 +81,12 @@ class CompileJob:
             cache=Path(content["cache"]),
             device=torch.device(content["device"]),
             runs={Action(action): count for action, count in content["runs"].items()},
-            inputs=[tensors[f"input/{number}"] for number in range(content["inputs"])],
+            inputs={
+                Action(action): [
+                    _with_strides(tensors[f"input/{action}/{number}"], stride) for number, stride in enumerate(strides)
+                ]
+                for action, strides in content["inputs"].items()
+            },
             buffers=_named(tensors, "buffer/"),
             threads=content["threads"],
             compiler_threads=content["compiler_threads"],
@@ -87,6 +94,16 @@ class CompileJob:
             must_compile=content["must_compile"],
             about=content["about"],
         )
+
+
+def _strides(tensor: Tensor) -> list[int]:
+    """The strides of a tensor without gaps."""
+    return list(TensorSpec.of(tensor).dense.stride)
+
+
+def _with_strides(tensor: Tensor, strides: Sequence[int]) -> Tensor:
+    """The tensor in another memory layout; files have none."""
+    return TensorSpec(tuple(tensor.shape), tuple(strides), tensor.dtype).empty(tensor.device).copy_(tensor)
 
 
 def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

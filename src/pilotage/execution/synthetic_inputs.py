@@ -19,13 +19,14 @@ class SyntheticInputs:
         if self._made is None:
             # A separate generator: the model draws the same numbers as with real data.
             generator = torch.Generator().manual_seed(0)
-            self._made = [_made_up(tensor, generator).to(device) for tensor in inputs]
+            self._made = [made_up(tensor, generator).to(device) for tensor in inputs]
         return self._made
 
 
-def _made_up(like: Tensor, generator: torch.Generator) -> Tensor:
-    """Zero is a valid class, index and mask in every model; another integer may not be."""
+def made_up(like: Tensor, generator: torch.Generator) -> Tensor:
+    """Normal numbers on the host, or zeros: a valid class, index and mask in every model, as no other integer is."""
+    made = torch.zeros_like(like, device="cpu")
     if not (like.is_floating_point() or like.is_complex()):
-        return torch.zeros(like.shape, dtype=like.dtype)
+        return made
     kind = like.dtype if like.is_complex() else torch.float32
-    return torch.randn(like.shape, generator=generator, dtype=kind).to(like.dtype)
+    return made.copy_(torch.randn(like.shape, generator=generator, dtype=kind))

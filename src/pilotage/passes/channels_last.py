@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 
 from pilotage.program.graphs.rewrites import copy_graph
 from pilotage.program.layout import Slot, StateLayout
-from pilotage.program.program import Computation, Program
+from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
 
 aten = torch.ops.aten
@@ -32,7 +32,11 @@ _CONTIGUOUS_ARGUMENTS = {aten.native_group_norm.default: (0,), aten.native_group
 def has_channels_last(program: Program) -> bool:
     """Whether a program has convolutions, and nothing that depends on strides."""
     graphs = [computation.graph for computation in program.computations.values()]
-    if program.layout.replica_groups or any(graph is None for graph in graphs):
+    if (
+        program.layout.replica_groups
+        or Action.FORWARD in program.computations
+        or any(graph is None for graph in graphs)
+    ):
         return False
     targets = {node.target for graph in graphs if graph is not None for node in graph.graph.nodes}
     return bool(targets & _CONVOLUTIONS) and not targets & _STRIDE_DEPENDENT

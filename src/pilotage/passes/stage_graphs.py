@@ -196,7 +196,11 @@ class _Writer:
     def left(self, node: Node) -> Node:
         """A value to keep for backward: a copy if it is state that changes."""
         made = self.made(node)
-        return self.graph.call_function(torch.ops.aten.clone.default, (made,)) if self._routes.changes(node) else made
+        if not self._routes.changes(node):
+            return made
+        copy = self.graph.call_function(torch.ops.aten.clone.default, (made,))
+        copy.meta = {"val": node.meta["val"]}
+        return copy
 
     def finish(self, results: list[Node], left: list[Node]) -> None:
         self.graph.output([*results, *left])

@@ -26,6 +26,10 @@ class Action(Enum):
     """From inputs to pooled gradients."""
     UPDATE = "update"
     """From pooled gradients to new weights."""
+    FORWARD = "forward"
+    """One stage's part of forward, in a pipeline."""
+    BACKWARD = "backward"
+    """One stage's part of backward, in a pipeline."""
 
     # Enum's own hash is Python code, and members are looked up in every step of every call.
     __hash__ = object.__hash__

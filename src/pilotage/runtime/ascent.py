@@ -35,16 +35,18 @@ from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
 from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
-from pilotage.passes.returned_loss_check import with_returned_loss_check
-from pilotage.program.program import Program
+from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
 from pilotage.strategies.strategy import Strategy
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
-Sample = Callable[[], Sequence[Tensor]]
-"""Returns tensors to compile for: the inputs of one micro-batch, or the buffers."""
+Sample = Callable[[], Mapping[Action, Sequence[Tensor]]]
+"""Returns what each action takes after its state, to compile for these shapes and layouts."""
+
+Buffers = Callable[[], Mapping[str, Tensor]]
+"""Returns the buffers of the program, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Ascent:
     _next_look: float = field(default=0.0, init=False)
     _is_over: bool = field(default=False, init=False)
 
-    def first_entry(self, sample: Sample, buffers: Sample, code: PackedCode | None) -> tuple[Entry, str] | None:
+    def first_entry(self, sample: Sample, buffers: Buffers, code: PackedCode | None) -> tuple[Entry, str] | None:
         """The code to start with and its origin: the cache, or a compilation now if that is required.
 
         ``code`` comes from a trusted file, and is put into the cache first.
@@ -142,7 +144,7 @@ class Ascent:
         except ProgramFileError as error:
             self.obstacle = str(error)
 
-    def _compile_now(self, sample: Sample, buffers: Sample) -> Entry:
+    def _compile_now(self, sample: Sample, buffers: Buffers) -> Entry:
         self.cache.forget(self.fingerprint)
         self._start(sample(), buffers())
         entry = self._wait()
@@ -199,7 +201,7 @@ class Ascent:
             self._worked >= self.policy.after_seconds if self._process is None else time.monotonic() >= self._next_look
         )
 
-    def advance(self, sample: Sample, buffers: Sample) -> Entry | None:
+    def advance(self, sample: Sample, buffers: Buffers) -> Entry | None:
         """Start the compiler, or check whether it is done; returns the compiled code once it can be used.
 
         If all instances have to switch together, it is `ready` instead.
@@ -247,25 +249,27 @@ class Ascent:
         """Whether a compiler is running in the background."""
         return self._process is not None and self._process.is_running
 
-    def _start(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> None:
+    def _start(self, inputs: Mapping[Action, Sequence[Tensor]], buffers: Mapping[str, Tensor]) -> None:
         """Start the compiler; if that is not possible, the program stays on the graph tier."""
         try:
             if not os.access(self.cache.root, os.W_OK):
                 raise PermissionError(errno.EACCES, "Compiled code cannot be written", str(self.cache.root))
-            self._process = CompilingProcess(self._job(sample, buffers))
+            self._process = CompilingProcess(self._job(inputs, buffers))
         except OSError as error:
             self._is_over = True
             self._refuse("The program stays on the graph tier", f"no compiler could be started ({error})")
 
-    def _job(self, sample: Sequence[Tensor], buffers: Sequence[Tensor]) -> CompileJob:
+    def _job(self, inputs: Mapping[Action, Sequence[Tensor]], buffers: Mapping[str, Tensor]) -> CompileJob:
+        steps = Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0)
         return CompileJob(
             program=self.program,
             fingerprint=self.fingerprint,
             cache=self.cache.root,
             device=self.device,
-            runs=Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0),
-            inputs=[tensor.detach() for tensor in sample],
-            buffers=dict(zip(self.program.layout.buffers, buffers, strict=True)),
+            # The actions of a stage are not those of its schedule.
+            runs={action: steps[action] or 1 for action in self.program.computations},
+            inputs={action: [tensor.detach() for tensor in given] for action, given in inputs.items()},
+            buffers={name: buffers[name].detach() for name in self.program.layout.buffers},
             threads=torch.get_num_threads(),
             compiler_threads=max(1, min(self.cores - 1, 8)),
             precision=precision_settings(),
@@ -357,7 +361,7 @@ def ascent_for(
         # Raises if an operator of the program works in this process only.
         OperatorLibraries.of(program)
         return Ascent(
-            program=with_returned_loss_check(program),
+            program=program,
             fingerprint=fingerprint(program, compile_target(device)),
             cache=NativeCache(root),
             device=device,

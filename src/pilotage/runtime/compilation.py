@@ -118,9 +118,9 @@ class Compilation:
 
     def _refuse_for_stages(self, choice: Choice) -> None:
         """Raise for options that stages in several processes do not support."""
-        if choice.tier is not Tier.GRAPH:
+        if choice.tier is Tier.EAGER:
             raise OptionError(
-                f"The tier is {choice.tier.value!r}. Stages in separate processes run in the tier 'graph' only."
+                "The tier is 'eager'. Stages in separate processes run in the tiers 'graph' and 'compiled'."
             )
         if self._optimizer_shards() is not None or self._locations(choice).activations is not None:
             raise OptionError(
@@ -192,7 +192,7 @@ class Compilation:
             else (None if peers is None else peers.gather),
             accumulation=self.execution.accumulation,
             synthetic=SyntheticInputs() if self.execution.synthetic_inputs else None,
-            common_switch=None if self.plan is None or self.peers is None else CommonSwitch(self.peers, self.tell),
+            common_switch=self._common_switch(),
         )
         self._begin_ascent(session)
         return session
@@ -219,19 +219,23 @@ class Compilation:
             stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
         )
 
+    def _common_switch(self) -> CommonSwitch | None:
+        """What lets all processes that train or infer together switch to compiled code together."""
+        if self.pipeline_group is not None:
+            return CommonSwitch(self.pipeline_group.peers, self.tell)
+        return None if self.plan is None or self.peers is None else CommonSwitch(self.peers, self.tell)
+
     def _begin_ascent(self, session: Session) -> None:
         """Use compiled code that is ready or required, or prepare to compile."""
         choice, execution = session.choice, self.execution
-        policy = compile_policy(
-            choice, execution, session.strategy, has_peers=self.plan is not None and self.peers is not None
-        )
+        policy = compile_policy(choice, execution, session.strategy, has_peers=session.common_switch is not None)
         if policy is None:
             session.why_not_compiled = "its tier is fixed, or its options or devices need the graph"
             return
         if policy.is_required and session.common_switch is not None:
             session.common_switch.begin_to_compile()
         ascent = session.ascent = ascent_for(
-            session.captured,
+            session.strategy.program_to_compile(session.captured),
             session.schedule,
             choice.capabilities.device,
             policy,
@@ -249,7 +253,11 @@ class Compilation:
         if choice.capabilities.computes_in_threads and not policy.is_required and not policy.with_others:
             notes = ascent.cache.store.threads_file(ascent.fingerprint.digest)
             session.threads = ThreadTuner(torch.get_num_threads(), notes)
-        found = ascent.first_entry(self.sample, lambda: [each.detach() for each in self.module.buffers()], self.code)
+        found = ascent.first_entry(
+            lambda: session.strategy.inputs_to_compile(self.sample()),
+            lambda: dict(zip(session.captured.layout.buffers, self.module.buffers(), strict=True)),
+            self.code,
+        )
         if found is not None:
             entry, origin = found
             if session.common_switch is not None:

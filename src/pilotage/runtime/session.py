@@ -241,7 +241,7 @@ class Session:
         entry = None
         if self.ascent is not None and self.ascent.is_due(seconds):
             state = self.attached
-            entry = self.ascent.advance(sample, lambda: list(state.buffers().values()))
+            entry = self.ascent.advance(lambda: self.strategy.inputs_to_compile(sample()), state.buffers)
             if entry is None and self.ascent.is_over and self.common_switch is None:
                 self.stop_ascent()
         if self.common_switch is not None and self.common_switch.is_time():

@@ -12,10 +12,11 @@ from pilotage.execution.state import DeviceState
 from pilotage.execution.timing import CallTimes
 from pilotage.execution.walk import Calls
 from pilotage.optim.rule import OptimizerPlan
+from pilotage.passes.returned_loss_check import with_returned_loss_check
 from pilotage.passes.stage_placement import PlacedProgram
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
-from pilotage.strategies.strategy import Code, Setup, detached
+from pilotage.strategies.strategy import Code, Setup, detached, inputs_of_steps
 
 
 class SingleDevice:
@@ -105,6 +106,14 @@ class SingleDevice:
         if self.state is None:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
+
+    def program_to_compile(self, captured: Program) -> Program:
+        """The whole program."""
+        return with_returned_loss_check(captured)
+
+    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """A micro-batch for each action that takes one."""
+        return inputs_of_steps(self.schedule, micro_batch)
 
     def replace(self, program: Program, code: Code | None) -> None:
         """Run another form of the program from now on, by compiled ``code`` if it is given."""

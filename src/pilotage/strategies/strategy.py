@@ -18,7 +18,7 @@ from pilotage.execution.walk import Calls, OnFailure
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.options.choices import PipelineOrder
 from pilotage.program.optimizer_shards import OptimizerShards
-from pilotage.program.program import Program
+from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
 
 Code = Callable[[torch.device], Calls]
@@ -102,6 +102,14 @@ class Strategy(Protocol):
         """All weights and buffers of the model. Collective if stages are processes: every process must call it."""
         ...
 
+    def program_to_compile(self, captured: Program) -> Program:
+        """What the compiler gets: the captured program, or the part of it that runs here."""
+        ...
+
+    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """Samples of what each action of that program takes after its state."""
+        ...
+
     def replace(self, program: Program, code: Code | None) -> None:
         """Run another form of the program from now on, by compiled ``code`` if it is given."""
         ...
@@ -109,6 +117,12 @@ class Strategy(Protocol):
     def detach(self) -> None:
         """Free the state."""
         ...
+
+
+def inputs_of_steps(schedule: Schedule, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+    """What the steps of a schedule take after their state."""
+    actions = {step.action for step in schedule.steps if step.micro_batch is not None}
+    return dict.fromkeys(actions, micro_batch)
 
 
 def detached() -> AttachmentError:

@@ -205,7 +205,7 @@ def test_every_stage_sees_a_nonfinite_loss_and_stops_before_the_update_on_reques
 def test_all_stages_refuse_what_stages_in_processes_do_not_support(seen):
     for each in seen:
         refusals = each["refused"]
-        assert "run in the tier 'graph' only" in refusals["eager"]
+        assert "run in the tiers 'graph' and 'compiled'" in refusals["eager"]
         assert (
             "for each of the 2 stages, but there are 1. Raise gradient accumulation, or use 'gpipe'" in refusals["few"]
         )

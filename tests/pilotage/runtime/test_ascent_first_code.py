@@ -63,7 +63,7 @@ def rising(tmp_path):
 
 
 def look(ascent):
-    return ascent.advance(list, list)
+    return ascent.advance(dict, dict)
 
 
 def test_first_code_is_used_while_the_compiler_continues_and_better_code_at_its_end(rising):

@@ -48,7 +48,7 @@ def float64_results(job: CompileJob) -> tuple[list[Tensor] | None, str]:
     exact = {action: float64_reference(graph, dtypes, problems) for action, graph in _graphs(job).items()}
     try:
         results(Trial(job, job.program, learned))
-        wide = replace(job, inputs=[widened(each) for each in job.inputs])
+        wide = replace(job, inputs={action: list(map(widened, given)) for action, given in job.inputs.items()})
         found = results(Trial(wide, in_float64(job.program), exact))
     except (RuntimeError, TypeError, ValueError) as error:
         return None, f"results were not compared with float64: {described(error)}"

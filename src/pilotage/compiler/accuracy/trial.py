@@ -26,10 +26,13 @@ class Trial:
         self._calls = calls or {action: _straight(part) for action, part in program.computations.items()}
         pools = Action.UPDATE in program.computations
         self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
-        self._inputs = [tensor.to(job.device) for tensor in job.inputs]
+        self._inputs = {action: [tensor.to(job.device) for tensor in given] for action, given in job.inputs.items()}
         generator = torch.Generator().manual_seed(0)
         weights = {name: _made_up(spec, generator) for name, spec in job.program.layout.parameters.items()}
         self.state.load_weights(weights, job.buffers)
+        if Action.BACKWARD in program.computations:
+            # What pools the gradients of a stage is not a part of its program.
+            self.state.flat_gradients.copy_(torch.randn(self.state.flat_gradients.shape, generator=generator))
 
     @property
     def can_be_recorded(self) -> bool:
@@ -44,15 +47,17 @@ class Trial:
         """The arguments of an action."""
         computation = self.program.computations[action]
         state = self.state.arguments(computation.sections, 0, whole=computation.whole)
-        return [*state, *([] if action is Action.UPDATE else self._inputs)]
+        return [*state, *self._inputs.get(action, [])]
 
     def run(self) -> list[Tensor]:
         """Run every action as often as one device iteration of a host call does."""
-        outputs: list[Tensor] = []
-        for action, count in self._job.runs.items():
-            for _ in range(count):
-                outputs += self._calls[action](*self.arguments(action))
-        return outputs
+        return [
+            result for action, count in self._job.runs.items() for _ in range(count) for result in self.results(action)
+        ]
+
+    def results(self, action: Action) -> list[Tensor]:
+        """Run an action once; its outputs."""
+        return self._calls[action](*self.arguments(action))
 
     def state_tensors(self) -> list[Tensor]:
         """The current state."""

@@ -15,7 +15,9 @@ from pilotage.compiler.code import NativeCode
 from pilotage.compiler.failures import described
 from pilotage.compiler.job import CompileJob
 from pilotage.compiler.worker.benchmarking import best_seconds, best_seconds_in_threads
+from pilotage.compiler.wrapper import NotSelfContained
 from pilotage.options.choices import Tier
+from pilotage.program.program import Action
 
 _REQUIRED_GAIN = 0.98
 """A way other than the plain graph must take less than this fraction of its time."""
@@ -72,12 +74,24 @@ def compiled(
         calls = {action: NativeCode(place / action.value, job.device) for action in trial.program.computations}
         fast = Trial(job, trial.program, calls)
         fast.run()
+        _refuse_other_layouts(trial, fast)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:
         problems.append(f"{way}: {described(error)}")
         return None
     return Build(way, fast, tuple(made), tuple(dropped), place)
+
+
+def _refuse_other_layouts(trial: Trial, fast: Trial) -> None:
+    """Raise if compiled code keeps values for backward in another memory layout than the graph does."""
+    if Action.BACKWARD not in trial.program.computations:
+        return
+    ours, theirs = (
+        [each.clone().stride() for each in way.fresh_copy().results(Action.FORWARD)] for way in (fast, trial)
+    )
+    if ours != theirs:
+        raise NotSelfContained("forward keeps values for backward in another memory layout than in the graph")
 
 
 def measure(ways: Mapping[Way, Trial], job: CompileJob, clock: Executor) -> dict[Way, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 
 import torch
 from torch.fx import GraphModule, Node
@@ -106,6 +107,23 @@ def copy_graph(graph: GraphModule) -> GraphModule:
     nodes = torch.fx.Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
     return GraphModule(graph, nodes)
+
+
+def returning(graph: GraphModule, places: Collection[int]) -> GraphModule:
+    """A copy of a graph that returns only some of its results."""
+    copy = copy_graph(graph)
+    output = copy.graph.output_node()
+    output.args = ([each for place, each in enumerate(results_of(copy)) if place in places],)
+    copy.graph.eliminate_dead_code(_is_kept)
+    copy.recompile()
+    return copy
+
+
+def results_of(graph: GraphModule) -> list[Node]:
+    """The values that a graph returns."""
+    returned = graph.graph.output_node().args[0]
+    assert isinstance(returned, (list, tuple))
+    return [node for node in returned if isinstance(node, Node)]
 
 
 def without_checks(graph: GraphModule) -> GraphModule:

@@ -4,12 +4,15 @@ One that switched earlier would round differently, and its weights would no long
 bit. So after the first call, and then about once per second, all instances say how far their compilers are. They switch
 at the end of the call after which all of them are ready; if one of them cannot, none does. Machine code is sent from
 instance to instance on one host only, where the processes of a job have proved who they are.
+
+Stages in separate processes switch together too, although each runs code of its own: the first call on compiled code
+is compared with eager PyTorch, and all stages take part in that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 
 from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
@@ -46,6 +49,15 @@ class SwitchReport:
     obstacle: str = ""
     """Why it cannot switch."""
 
+    rank: int = 0
+    stage: int | None = None
+    """The stage that the process runs; None if instances are single processes."""
+
+    @property
+    def process(self) -> str:
+        """What messages call the process."""
+        return f"instance {self.rank}" if self.stage is None else f"stage {self.stage} of instance {self.rank}"
+
 
 class CommonSwitch:
     """Finds the call after which all instances of a job switch to compiled code. Collective, like all of `Peers`."""
@@ -70,7 +82,7 @@ class CommonSwitch:
         """
         reports = self._reports(ascent, why_not, seconds)
         obstacle = _obstacle(reports)
-        if obstacle is None and all(report.code for report in reports) and len({each.code for each in reports}) > 1:
+        if obstacle is None and all(report.code for report in reports) and _different_code(reports) is not None:
             if self._peers.world.one_host:
                 self._take_code_of_first(ascent)
                 reports = self._reports(ascent, why_not, seconds)
@@ -107,7 +119,10 @@ class CommonSwitch:
         return agreed
 
     def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[SwitchReport]:
-        return [SwitchReport(*each) for each in self._peers.gather(astuple(_report(ascent, why_not, seconds)))]
+        world = self._peers.world
+        own = replace(_report(ascent, why_not, seconds), rank=world.rank, stage=world.stage)
+        gather = self._peers.gather if world.stage is None else self._peers.gather_everywhere
+        return [SwitchReport(*each) for each in gather(astuple(own))]
 
     def _take_code_of_first(self, ascent: Ascent | None) -> None:
         """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""
@@ -122,7 +137,8 @@ class CommonSwitch:
         self._is_over = True
         if ascent is not None:
             ascent.stop()
-            self._tell(Noted(message=f"All instances stay on the graph tier: {obstacle}.", can_be_changed=True))
+            everyone = "instances" if self._peers.world.stage is None else "stages"
+            self._tell(Noted(message=f"All {everyone} stay on the graph tier: {obstacle}.", can_be_changed=True))
 
 
 def _report(ascent: Ascent | None, why_not: str, seconds: float) -> SwitchReport:
@@ -134,15 +150,24 @@ def _report(ascent: Ascent | None, why_not: str, seconds: float) -> SwitchReport
 
 def _obstacle(reports: Sequence[SwitchReport]) -> str | None:
     """Why the instances cannot switch together; None if nothing prevents it so far."""
-    for rank, report in enumerate(reports):
+    for report in reports:
         if report.obstacle:
-            return f"instance {rank} cannot switch to compiled code ({report.obstacle})"
-    others = [rank for rank, report in enumerate(reports) if report.program != reports[0].program]
-    if others:
-        return f"instance {others[0]} has another program, machine or version than instance 0"
+            return f"{report.process} cannot switch to compiled code ({report.obstacle})"
+    for report, first in _with_firsts(reports):
+        if report.program != first.program:
+            return f"{report.process} has another program, machine or version than {first.process}"
     return None
 
 
 def _different_code(reports: Sequence[SwitchReport]) -> str | None:
-    others = [rank for rank, report in enumerate(reports) if report.code != reports[0].code]
-    return f"instance {others[0]} cannot use the compiled code of instance 0" if others else None
+    for report, first in _with_firsts(reports):
+        if report.code != first.code:
+            return f"{report.process} cannot use the compiled code of {first.process}"
+    return None
+
+
+def _with_firsts(reports: Sequence[SwitchReport]) -> Iterator[tuple[SwitchReport, SwitchReport]]:
+    """Each report, with that of the first instance for the same stage."""
+    firsts: dict[int | None, SwitchReport] = {}
+    for report in reports:
+        yield report, firsts.setdefault(report.stage, report)

@@ -13,13 +13,14 @@ from pilotage.execution.state import DeviceState
 from pilotage.execution.walk import Results, WalkedExecutable, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
+from pilotage.passes.returned_loss_check import with_returned_loss_check
 from pilotage.passes.to_device import to_device
-from pilotage.program.program import Program
+from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
 from pilotage.strategies.replicas.card import CardWorker, MicroBatches, WalkedCard
 from pilotage.strategies.replicas.shares import share_out
 from pilotage.strategies.replicas.summation import Summation, sum_by_copies
-from pilotage.strategies.strategy import Code, Setup, detached
+from pilotage.strategies.strategy import Code, Setup, detached, inputs_of_steps
 
 
 class ReplicasOnCards:
@@ -124,6 +125,14 @@ class ReplicasOnCards:
         if self.state is None:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
+
+    def program_to_compile(self, captured: Program) -> Program:
+        """The whole program."""
+        return with_returned_loss_check(captured)
+
+    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """A micro-batch for each action that takes one."""
+        return inputs_of_steps(self.schedule, micro_batch)
 
     def replace(self, program: Program, code: Code | None) -> None:
         """Run another form of the program on all cards from now on, by compiled ``code`` if it is given."""

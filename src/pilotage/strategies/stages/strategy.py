@@ -12,10 +12,11 @@ from torch import Tensor
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import SpreadState
 from pilotage.execution.state import DeviceState
-from pilotage.execution.walk import Results, StepFailure, micro_batches_of
+from pilotage.execution.walk import Call, Results, StepFailure, micro_batches_of
 from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.stage_program import StageProgram
+from pilotage.passes.stage_to_compile import CompilableStage, compilable_stage
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.step_function import NOT_FINITE
@@ -28,7 +29,6 @@ from pilotage.strategies.strategy import Code, Setup, detached
 class Pipeline:
     """Runs the stages of this process: all of them on its cards, or one of them among other processes."""
 
-    runs_compiled_code = False
     times = None
 
     def __init__(
@@ -54,6 +54,7 @@ class Pipeline:
             for cut, device in zip(cuts, devices, strict=True)
         ]
         self._updates = [StageUpdate(cut) for cut in cuts] if program.trains else []
+        self._code: Code | None = None
         self._has_failed = False
         """Whether the last call was not completed."""
 
@@ -181,6 +182,7 @@ class Pipeline:
         transport = self._transport.again(micro_batches_per_round(schedule))
         other = Pipeline(self.program, schedule, self._cuts, self.devices, transport, self._setup)
         other.state = self.state
+        other.replace(self.program, self._code)
         return other
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -189,9 +191,35 @@ class Pipeline:
             raise detached()
         return self._transport.join_weights({**self.state.parameters, **self.state.buffers()})
 
+    @property
+    def runs_compiled_code(self) -> bool:
+        """Whether this process has one stage; several are not compiled."""
+        return len(self._cuts) == 1
+
+    @cached_property
+    def _compilable(self) -> CompilableStage:
+        (cut,) = self._cuts
+        return compilable_stage(cut, self._step.sections)
+
+    def program_to_compile(self, captured: Program) -> Program:
+        """The program of this process's stage."""
+        return self._compilable.program
+
+    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """What forward and backward of this process's stage take; messages of other stages are made up."""
+        return self._works[0].sample(None if self.state is None else self.state.parts[0], micro_batch)
+
     def replace(self, program: Program, code: Code | None) -> None:
-        """Not possible yet; `runs_compiled_code` says so."""
-        raise NotImplementedError("A pipeline cannot run compiled code yet.")
+        """Run this process's stage by compiled code from now on, or by its graphs again."""
+        self._code = code
+        if code is None:
+            calls: dict[Action, Call] = {}
+        else:
+            calls = self._compilable.calls(code(self.devices[0]))
+        for work in self._works:
+            work.use(calls)
+        for update in self._updates:
+            update.use(calls.get(Action.UPDATE))
 
     def detach(self) -> None:
         """Free the state of this process's stages."""

@@ -9,6 +9,7 @@ import torch
 
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
+from pilotage.execution.walk import Call
 from pilotage.passes.stage_program import StageProgram
 from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.layout import VariableValue
@@ -21,10 +22,15 @@ class StageUpdate:
     def __init__(self, cut: StageProgram) -> None:
         computation = cut.program.computations[Action.UPDATE]
         assert computation.graph is not None
+        self._graph = computation.graph
         self._plan = cut.program.plan
         self._divisor = cut.divisor
         self._sections = computation.sections
-        self._call = straight_line(computation.graph)
+        self.use(None)
+
+    def use(self, call: Call | None) -> None:
+        """Compute by another function than the graph."""
+        self._call = straight_line(self._graph) if call is None else call
 
     def bounds_norm(self, state: DeviceState) -> bool:
         """Whether the norm of the gradients of all stages together has a limit."""

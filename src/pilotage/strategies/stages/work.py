@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pilotage.capture.functions.randomness import undisturbed_generators
 from pilotage.capture.steps import pool
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
+from pilotage.execution.synthetic_inputs import made_up
+from pilotage.execution.walk import Call
 from pilotage.passes.stage_graphs import StageGraph, StageGraphs
 from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.layout import Section
-from pilotage.program.program import Computation, Program
+from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Step
 from pilotage.program.specification import TensorSpec
 from pilotage.strategies.stages.messages import Message
@@ -54,6 +57,8 @@ class StageWork:
 
     def __init__(self, program: Program, part: StageGraphs, sections: Sequence[Section], device: torch.device) -> None:
         self._draws_random_numbers = program.draws_random_numbers
+        self._layout = program.layout
+        self._device = device
         self._part = part
         self._sections = tuple(sections)
         self.carrier_device = device
@@ -66,6 +71,12 @@ class StageWork:
         """The outputs of each micro-batch of the current round for the host, by number."""
         self.failure: GraphFailure | None = None
         """An error in a graph of the current round, as opposed to an exchange."""
+
+    def use(self, calls: Mapping[Action, Call]) -> None:
+        """Compute by other functions than the graphs from now on; by the graphs where ``calls`` has none."""
+        self._forward.use(calls.get(Action.FORWARD))
+        if self._backward is not None:
+            self._backward.use(calls.get(Action.BACKWARD))
 
     @property
     def trains(self) -> bool:
@@ -96,6 +107,29 @@ class StageWork:
         self._kept.clear()
         self.outputs = [{} for _ in steps]
         self.failure = None
+
+    @torch.no_grad()
+    def sample(self, state: DeviceState | None, batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """Samples of what forward and backward take after the state.
+
+        What other stages send is made up, and so is the state before it is allocated. Nothing is changed.
+        """
+        generator = torch.Generator().manual_seed(0)
+        given = [*batch, *self._forward.made_up_messages(generator)]
+        samples: dict[Action, Sequence[Tensor]] = {Action.FORWARD: given}
+        if self._backward is None:
+            return samples
+        if state is None:
+            layout = self._layout
+            specifications = [each for section in self._sections for each in layout.section(section)]
+            held = [made_up(each.empty(torch.device("meta")), generator) for each in specifications]
+        else:
+            held = [tensor.clone() for tensor in state.arguments(self._sections, 0)]
+        arguments = [tensor.to(self._device) for tensor in (*held, *given)]
+        with undisturbed_generators():
+            _, _, kept = self._forward.run_graph(arguments)
+        samples[Action.BACKWARD] = [*kept, *self._backward.made_up_messages(generator)]
+        return samples
 
     def take_number(self) -> int:
         """The number of the next micro-batch; in every order they begin one after the other."""
@@ -146,14 +180,29 @@ class _HalfWork:
     """The graph of a forward or a backward, ready to be called."""
 
     def __init__(self, half: StageGraph) -> None:
+        self._half = half
         self.received, self.sent = Message(half.received), Message(half.sent)
         self.graph = half.graph
-        self._run = straight_line(half.graph)
+        self.use(None)
         self._sent, self._outputs = len(half.sent), len(half.outputs)
+
+    def use(self, call: Call | None) -> None:
+        """Compute by another function than the graph."""
+        self._run = straight_line(self.graph) if call is None else call
 
     def run(self, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The results to send, those for the host, and those to keep for backward."""
-        results = self._run(*arguments)
+        return self._divided(self._run(*arguments))
+
+    def run_graph(self, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The results of the graph, whatever function is in use."""
+        return self._divided(straight_line(self.graph)(*arguments))
+
+    def made_up_messages(self, generator: torch.Generator) -> list[Tensor]:
+        """Tensors like those that are received."""
+        return [made_up(each.empty(torch.device("meta")), generator) for each in self._half.received]
+
+    def _divided(self, results: list[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         end = self._sent + self._outputs
         return results[: self._sent], results[self._sent : end], results[end:]
 

@@ -38,7 +38,7 @@ def job_of(model: nn.Module, inputs: list[torch.Tensor], place) -> CompileJob:
         cache=place,
         device=torch.device("cpu"),
         runs={Action.TRAIN: 1},
-        inputs=inputs,
+        inputs={Action.TRAIN: inputs},
         buffers={name: buffer.clone() for name, buffer in model.named_buffers()},
         threads=1,
         compiler_threads=1,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from pilotage.compiler.worker.ways import Way, choose, measure
+from pilotage.compiler.worker.ways import Way, _refuse_other_layouts, choose, measure
+from pilotage.compiler.wrapper import NotSelfContained
 from pilotage.options.choices import Tier
+from pilotage.program.program import Action
 
 GRAPH, COMPILED = Way(Tier.GRAPH, channels_last=False), Way(Tier.COMPILED, channels_last=False)
 STORED = Way(Tier.COMPILED, channels_last=True)
@@ -53,3 +56,25 @@ def test_cpu_timing_runs_in_the_thread_with_normal_priority():
         seconds = measure({GRAPH: Noted()}, OnProcessor, clock)
     assert list(seconds) == [GRAPH]
     assert {name.split("_")[0] for name in seen} == {"clock"}
+
+
+class Returning:
+    """A trial of a stage whose forward returns this tensor."""
+
+    def __init__(self, tensor, action=Action.BACKWARD):
+        self.tensor = tensor
+        self.program = SimpleNamespace(computations={action: None})
+
+    def fresh_copy(self):
+        return self
+
+    def results(self, action):
+        return [self.tensor]
+
+
+def test_code_that_keeps_values_in_another_layout_than_the_graph_is_refused():
+    kept = torch.randn(3, 4)
+    _refuse_other_layouts(Returning(kept), Returning(kept.clone()))
+    _refuse_other_layouts(Returning(kept, Action.TRAIN), Returning(kept.t(), Action.TRAIN))
+    with pytest.raises(NotSelfContained, match="another memory layout"):
+        _refuse_other_layouts(Returning(kept), Returning(kept.t().contiguous().t()))

@@ -18,14 +18,20 @@ class Others:
     kind = "Rank"
 
     def __init__(self, *meetings, rank=0, files=None, one_host=True):
-        self.world = SimpleNamespace(rank=rank, one_host=one_host)
+        self.world = SimpleNamespace(rank=rank, stage=None, one_host=one_host)
         self.meetings, self.files, self.told = list(meetings), files, []
 
     def gather(self, report):
-        self.told.append(report)
-        others = list(self.meetings.pop(0))
-        others.insert(self.world.rank, report)
-        return others
+        everyone = list(self.meetings.pop(0))
+        if len(report) != 6:  # Not the report of a meeting.
+            self.told.append(report)
+            everyone.insert(self.world.rank, report)
+            return everyone
+        *facts, rank, stage = report
+        assert (rank, stage) == (self.world.rank, None)
+        self.told.append(tuple(facts))
+        everyone.insert(rank, facts)
+        return [(*each, number, None) for number, each in enumerate(everyone)]
 
     def wait_for_all(self):
         self.told.append("waits")
@@ -185,3 +191,49 @@ def test_without_common_code_the_tier_compiled_is_refused():
     with pytest.raises(OptionError, match="the instances have no code in common"):
         common.agree(Rising(), Rising(ready="code").ready)
     assert "instance 1 has another program" in heard[0].message
+
+
+class OtherStages(Others):
+    """Answers for the other processes of pipelines: reports with the instance and the stage."""
+
+    def __init__(self, *meetings, stage, rank=0):
+        super().__init__(*meetings, rank=rank)
+        self.world.stage = stage
+
+    def gather(self, report):
+        raise AssertionError("only the processes of one stage would hear this")
+
+    def gather_everywhere(self, report):
+        return [report, *self.meetings.pop(0)]
+
+
+def test_stages_switch_when_all_of_them_are_ready_each_to_its_own_code():
+    waiting = [(0.1, "q", "", "", 0, 1), (0.1, "p", "code", "", 1, 0), (0.1, "q", "other", "", 1, 1)]
+    ready = [(0.1, "q", "other", "", 0, 1), *waiting[1:]]
+    common, ascent = CommonSwitch(OtherStages(waiting, ready, stage=0), print), Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is None
+    assert common.meet(ascent, "", 0.1) is ascent.ready
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ((0.1, "q", "", "no space", 0, 1), "stage 1 of instance 0 cannot switch to compiled code (no space)"),
+        ((0.1, "r", "", "", 1, 0), "stage 0 of instance 1 has another program, machine or version than stage 0 of"),
+    ],
+)
+def test_stages_stay_on_the_graph_if_one_of_them_cannot_switch(other, reason):
+    heard = []
+    common, ascent = CommonSwitch(OtherStages([other], stage=0), heard.append), Rising(ready="code")
+    assert common.meet(ascent, "", 0.1) is None
+    assert ascent.is_stopped
+    (note,) = heard
+    assert note.message.startswith(f"All stages stay on the graph tier: {reason}")
+    assert not any(common.is_time() for _ in range(50))
+
+
+def test_the_instances_of_a_stage_take_the_code_of_the_first_one():
+    everyone = [(0.1, "q", "other", "", 0, 1), (0.1, "p", "mine", "", 1, 0), (0.1, "q", "other", "", 1, 1)]
+    agreed = [everyone[0], (0.1, "p", "code", "", 1, 0), everyone[2]]
+    common, ascent = CommonSwitch(OtherStages(everyone, agreed, stage=0), print), Rising(ready="code")
+    assert common.meet(ascent, "", 0.1).digest == "code"

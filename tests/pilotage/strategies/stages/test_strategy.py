@@ -103,14 +103,15 @@ def test_the_error_of_a_graph_names_its_micro_batch_and_the_next_call_works(monk
     assert strategy.state.updates_of_call == 2
 
 
-def test_without_state_nothing_runs_and_nothing_can_be_replaced():
+def test_several_stages_of_one_process_run_no_compiled_code():
+    assert not on_cards(programs.network()).runs_compiled_code
+
+
+def test_without_state_nothing_runs():
     module = programs.network()
     strategy = on_cards(module)
     for use in (lambda: strategy.run(programs.batch(BATCHING)), strategy.weights):
         with pytest.raises(AttachmentError):
             use()
-    assert not strategy.runs_compiled_code
-    with pytest.raises(NotImplementedError, match="compiled code"):
-        strategy.replace(strategy.program, None)
     programs.attached(strategy, module).detach()
     assert strategy.state is None

@@ -12,6 +12,8 @@ from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.state import DeviceState
 from pilotage.options.batching import Batching
 from pilotage.passes.stages_on_cards import cut_for_cards
+from pilotage.program.program import Action
+from pilotage.program.specification import TensorSpec
 from pilotage.strategies.stages.work import GraphFailure, StageModule, StageWork
 
 CPU = torch.device("cpu")
@@ -194,3 +196,40 @@ def test_inference_keeps_nothing_for_a_backward(programs):
     first = stages.works[0]
     assert first.take_number() == 0
     assert first.take_number() == 1
+
+
+def test_samples_for_a_compiler_are_like_what_arrives_and_change_nothing(stages, monkeypatch):
+    arrived = []
+    for work in stages.works:
+        for half in (work._forward, work._backward):
+            run = half._run
+            monkeypatch.setattr(half, "_run", lambda *given, run=run: arrived.append(given) or run(*given))
+    stages.begin()
+    first, last = stages.works
+    first.backward(0, last.backward(0, torch.zeros_like(stages.forward(0))))
+    forward, last_forward, last_backward, backward = arrived
+    before = [tensor.clone() for state in stages.states for tensor in state.everything()]
+    random = torch.random.get_rng_state()
+    expected = [(first, forward, backward), (last, last_forward, last_backward)]
+    for (work, *given), state in zip(expected, stages.states, strict=True):
+        for held in (state, None):
+            samples = work.sample(held, stages.batches[0])
+            for action, arguments in zip((Action.FORWARD, Action.BACKWARD), given, strict=True):
+                own = arguments[len(arguments) - len(samples[action]) :]
+                assert [TensorSpec.of(each).dense for each in samples[action]] == [
+                    TensorSpec.of(each).dense for each in own
+                ]
+    torch.testing.assert_close([tensor for state in stages.states for tensor in state.everything()], before)
+    assert torch.equal(torch.random.get_rng_state(), random)
+
+
+def test_other_functions_are_used_until_the_graphs_are_again(stages):
+    stages.begin()
+    called = []
+    work = stages.works[0]
+    graph = work._forward._run
+    work.use({Action.FORWARD: lambda *given: called.append("code") or graph(*given)})
+    stages.forward(0)
+    work.use({})
+    stages.forward(1)
+    assert called == ["code"]

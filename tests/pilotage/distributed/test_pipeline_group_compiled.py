@@ -1,0 +1,126 @@
+"""Stages in separate processes run compiled code, and still reach the weights of one process."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import pilotage
+from pilotage.distributed.peers import peers_here
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+MOST_CALLS = 10_000
+MORE = 5
+"""Calls after the switch."""
+PATIENCE = 1500
+"""Seconds: compilers have a low priority, and other programs may use the cores."""
+
+# By path, since this file is loaded on its own in processes without pytest.
+others = runpy.run_path(str(Path(__file__).with_name("test_pipeline_group_training.py")))
+train, assert_same, assert_close = others["train"], others["assert_same"], others["assert_close"]
+
+
+def train_all(cases):
+    return [train(**case) for case in cases]
+
+
+def patient(instances, function, size, **arguments):
+    """The results of all processes, some of which compile."""
+    begun = instances()
+    begun.start(function, size, **arguments)
+    begun.statuses(PATIENCE)
+    return begun.answers()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"stages": 2, "pipeline": "1f1b"},
+        pytest.param({"stages": 2, "instances": 2, "accumulation": 2, "optimizer": "adam"}, marks=pytest.mark.long),
+        pytest.param({"stages": 3, "pipeline": "gpipe", "tied": True, "replicas": 2}, marks=pytest.mark.long),
+    ],
+    ids=["1f1b", "two instances", "gpipe"],
+)
+def test_compiled_stages_reach_the_weights_of_one_process(instances, case, tmp_path):
+    stages, count = case["stages"], case.get("instances", 1)
+    compiled = case | {"tier": "compiled", "cache_directory": str(tmp_path / "cache")}
+    found = patient(instances, train_all, count, stages=stages, cases=[compiled])
+    expected = others["reference"](**case)
+    assert len(found) == count * stages
+    for number, (run,) in enumerate(found):
+        assert_same(run, expected, instance=number // stages, **case)
+    kept = [path.parent.parent for path in tmp_path.glob("cache/*/forward/wrapper.py")]
+    assert len(kept) == stages, "each stage has code of its own"
+    for folder in kept:
+        assert {path.name for path in folder.iterdir()} >= {"forward", "backward", "update"}
+
+
+@pytest.mark.long
+def test_compiled_stages_draw_the_random_numbers_of_their_graphs(instances, tmp_path):
+    case = {"stages": 4, "pipeline": "sharded", "accumulation": 1, "dropout": 0.3}
+    compiled = case | {"tier": "compiled", "cache_directory": str(tmp_path / "cache")}
+    for graph, code in patient(instances, train_all, 1, stages=4, cases=[case, compiled]):
+        assert_close(code, graph)
+
+
+class Waves(nn.Module):
+    """Two stages of many small operations, which compiled code is sure to run faster."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 3)
+
+    def forward(self, x, y):
+        pilotage.enter_stage(0)
+        x = waved(self.first(x))
+        pilotage.enter_stage(1)
+        return nn.functional.cross_entropy(self.last(waved(x)), y)
+
+
+def waved(x):
+    for number in range(20):
+        x = x + 0.1 * torch.sin(number * x)
+    return x
+
+
+def rise(caches):
+    """Train until the tier of this stage changes, and a few updates more."""
+    rank, stage = peers_here().world.rank, peers_here().world.stage
+    torch.manual_seed(0)
+    model = Waves()
+    trainer = pilotage.training(
+        model,
+        torch.optim.AdamW(model.parameters(), lr=0.01),
+        distributed=True,
+        gradient_accumulation=2,
+        cache_directory=caches[rank],
+    )
+    generator = torch.Generator().manual_seed(rank + 1)
+    batch = torch.randn(8, 8, generator=generator), torch.arange(8) % 3
+    calls, left = 0, None
+    while calls < MOST_CALLS and left != 0:
+        trainer(*batch)
+        calls += 1
+        if trainer.record.tier_changes:
+            left = MORE if left is None else left - 1
+        else:
+            # Leave the cores to the compilers.
+            time.sleep(0.05)
+    return stage, trainer.record.tier_changes, {name: each.clone() for name, each in model.state_dict().items()}
+
+
+@pytest.mark.long
+def test_stages_switch_while_they_train_and_their_instances_stay_equal(instances, tmp_path):
+    """Each instance compiles in a cache of its own; all processes have to agree on the update, and stages on code."""
+    found = patient(instances, rise, 2, stages=2, caches=[str(tmp_path / "first"), str(tmp_path / "second")])
+    for stage, tier_changes, weights in found:
+        assert [tier for _, tier in tier_changes] == ["compiled"], stage
+        assert tier_changes == found[0][1]
+        for name, tensor in found[0][2].items():
+            assert torch.equal(weights[name], tensor), name
