@@ -82,7 +82,7 @@ def _runs(screen: _Screen) -> tuple[int, list[dict[str, float]]]:
     """All runs of the demonstration; returns the exit code, and the scores after the first and the last step."""
     say("CosmicTagger finds cosmic rays and neutrinos in images of a liquid-argon detector.\n")
     say(f"A generator draws {EVENTS} events to train on and {HELD_OUT} that are held out. A small network, A21, learns")
-    say(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, out of those either has.\n")
+    say(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, of all that either has.\n")
     training = ("mode=train", *OPTIONS, "mode.optimizer.learning_rate=0.003", "run.aux_iterations=40")
     scores: list[dict[str, float]] = []
     for steps in (1, STEPS - 1):

@@ -174,4 +174,4 @@ def test_a_file_of_fifty_thousand_lines_is_one_line(port, tmp_path, target):
     path.write_text("import torch\n\n\n" + functions)
     status, printed, (line,) = port(path, to=target)
     assert (status, printed) == (2, [])
-    assert line.startswith(f"pilotage port: {path}: 50,003 lines; files of up to 20,000 are read.")
+    assert line.startswith(f"pilotage port: {path} has 50,003 lines; files of up to 20,000 are read.")

@@ -41,7 +41,7 @@ class ImageFolderWithManifest(Dataset[Any]):
         is_wanted = is_valid_file or (lambda path: extensions is None or path.lower().endswith(extensions))
         paths = [path for path in paths if is_wanted(str(path))]
         if not paths:
-            raise FileNotFoundError(f"The manifest names no picture under {root}.")
+            raise FileNotFoundError(f"The manifest lists no images under {root}.")
         self.classes = sorted({path.parent.name for path in paths})
         self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
         self.samples = [(str(path), self.class_to_idx[path.parent.name]) for path in paths]

@@ -95,8 +95,8 @@ class CallBinder:
         for tensor in tensors:
             if tensor.layout is not torch.strided:
                 raise InputError(
-                    f"An input has the layout {tensor.layout}, and a program takes dense tensors only. Pass "
-                    "to_dense(), or pass its indices and values and put it together in forward."
+                    f"An input has the layout {tensor.layout}, but a program takes only dense tensors. Pass "
+                    "to_dense(), or pass its indices and values and rebuild it in forward."
                 )
             given = tensor.detach() if tensor.requires_grad else tensor
             if given.dtype in self._conversions:

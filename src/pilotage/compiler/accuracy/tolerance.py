@@ -94,7 +94,7 @@ class Tolerance:
             if distance > allowed:
                 yield (
                     distance / allowed,
-                    f"{_described(name, left)}, is off by {distance:.2g}, and rounding explains {allowed:.2g}",
+                    f"{_described(name, left)}, is off by {distance:.2g}, but rounding explains only {allowed:.2g}",
                 )
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
