@@ -148,7 +148,7 @@ def _show_places() -> None:
 
 
 class _Screen(logging.Handler):
-    """Shows what a person reads of the log: progress of the generator, and a line for each validation."""
+    """Shows the part of the log that is meant for people: progress of the generator, and a line for each validation."""
 
     def __init__(self) -> None:
         super().__init__()
