@@ -19,7 +19,7 @@ def _picture(path: str) -> Any:
 
 
 class ImageFolderWithManifest(Dataset[Any]):
-    """Pictures in one folder per class, like torchvision's ImageFolder, of which a manifest names the files.
+    """Pictures in one folder per class, like torchvision's ImageFolder; a manifest lists the files.
 
     The manifest is a list of paths, or a text file with one on each line; relative ones are under ``root``.
     """

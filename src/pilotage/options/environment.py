@@ -199,7 +199,7 @@ def device_models() -> Path | None:
 
 
 def proof() -> str | None:
-    """What `pilotage prove` asks of this process in PILOTAGE_PROOF."""
+    """The settings of `pilotage prove` for this process, in PILOTAGE_PROOF."""
     return PROOF.text
 
 

@@ -17,7 +17,7 @@ from pilotage.program.structure import Parsers, Structure, call_paths, flatten, 
 from pilotage.runtime.call_comparison import refuse_difference
 
 Conversions = Mapping[torch.dtype, Callable[[Tensor], Tensor]]
-"""How inputs are converted whose type the program does not take."""
+"""Conversions of inputs whose type the program does not take."""
 
 _FORM = attrgetter("shape", "dtype")
 """The properties of an input that a program is compiled for."""
