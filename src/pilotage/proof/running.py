@@ -153,7 +153,7 @@ def _how(status: int) -> str:
 
 
 def _said(folder: Path) -> str:
-    """What a command said last, to be added to a message."""
+    """The last line that a command printed to standard error, for a message."""
     last = _last_line(folder / "stderr")
     return f" Last line of stderr: {last}" if last else ""
 
