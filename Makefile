@@ -96,7 +96,7 @@ docs: $(READY_DOCS) ## build the site into site/; it works offline, from the dis
 test-docs: $(READY_DOCS) ## build the site and test it: links, search, and every page in headless Chromium
 	@$(PYTEST) tests/site $(ARGS)
 
-format: $(READY) ## rewrite the sources as ruff wants them
+format: $(READY) ## format the sources, and fix what ruff can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 

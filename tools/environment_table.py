@@ -30,7 +30,7 @@ POPTORCH = {
     "POPTORCH_IPU_MODEL_VERSION": "The IPU that is predicted: ipu1, ipu2 (the default) or ipu21.",
     "POPTORCH_EXPORT_PROTO_FILE": "File for the captured program, as JSON.",
     "POPTORCH_EXPORT_PROTO_FILE_AS_BINARY": "1 writes an archive with the constant tensors instead.",
-    "POPTORCH_MAX_GRAPH_LEN": "Most characters of a graph in the log at level TRACE.",
+    "POPTORCH_MAX_GRAPH_LEN": "Maximum number of characters of a graph in the log at level TRACE.",
     "POPLAR_ENGINE_OPTIONS": "JSON for Poplar's engine: autoReport and debug.allowOutOfMemory have an effect.",
     "PVTI_OPTIONS": '`{"enable": "true"}` writes tracepoints to a JSON file for Perfetto and chrome://tracing.',
 }
@@ -38,13 +38,13 @@ GAUDI = {
     "PILOTAGE_HPU_ON": "What computes for the emulated card: cpu (the default) or cuda. `off` hides the card.",
     "PILOTAGE_HPU_RANDOM": "`cpu` draws random numbers on the CPU while a CUDA card computes.",
     "PILOTAGE_HPU_SUMMARY": "File for the summary of lazy mode, as JSON.",
-    "PILOTAGE_HPU_ANNOUNCED": "Set by the first process of a job that has said that the card is emulated.",
+    "PILOTAGE_HPU_ANNOUNCED": "Set by the first process of a job that logs the emulation, so that the others do not.",
     "PT_HPU_AUTOLOAD": "1 starts the emulated card with `import torch`.",
     "PT_HPU_GPU_MIGRATION": "1 maps CUDA to the card, for scripts that are written for CUDA.",
     "GPU_MIGRATION_LOG_LEVEL": "1 logs each call that is mapped, and what it becomes.",
     "PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST": "File with the operations that autocast runs in lower precision.",
     "PT_HPU_AUTOCAST_FP32_OPS_LIST": "File with the operations that autocast runs in float32.",
-    "PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES": "Whether dynamic shapes are enabled at first. Remembered only.",
+    "PT_HPU_ENABLE_REFINE_DYNAMIC_SHAPES": "Whether dynamic shapes are enabled at first. Stored without effect.",
     "PT_HPU_ENABLE_CACHE_METRICS": "1 adds the metric recipe_cache.",
     "PT_HPU_METRICS_GC_DETAILS": "1 adds the names of compiled graphs to their metric.",
     "PT_HPU_METRICS_FILE": "File for the metrics of the bridge.",
@@ -53,7 +53,7 @@ GAUDI = {
     "PT_HPU_EMULATE_DISTRIBUTED": "1 is refused: it would skip collectives.",
     "HABANA_VISIBLE_MODULES": "Numbers of the cards of this machine's processes, in the order of their local ranks.",
     "HLS_MODULE_ID": "The number of this process's card; set from its local rank.",
-    "DATALOADER_FALLBACK_EN": "Set to nothing, it forbids HabanaDataLoader to use torch's loader.",
+    "DATALOADER_FALLBACK_EN": "If it is empty, HabanaDataLoader raises instead of using torch's loader.",
 }
 STANDARD = ("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "CXX", "GLIBC_TUNABLES", "PT_HPU_LAZY_MODE")
 EXAMPLES = {"PILOTAGE_DATA": "Directory with the files of Fashion-MNIST."}

@@ -51,7 +51,7 @@ def main(words: Sequence[str] | None = None, *, console: bool = True) -> int:
         print(f"cosmictagger: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader, such as head, has seen enough; Python would complain when it flushes at the end.
+        # The reader, such as head, has closed the pipe; Python would report that when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt as interrupt:

@@ -82,7 +82,7 @@ def _runs(screen: _Screen) -> tuple[int, list[dict[str, float]]]:
     """All runs of the demonstration; returns the exit code, and the scores after the first and the last step."""
     say("CosmicTagger finds cosmic rays and neutrinos in images of a liquid-argon detector.\n")
     say(f"A generator draws {EVENTS} events to train on and {HELD_OUT} that are held out. A small network, A21, learns")
-    say(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, out of those either has.\n")
+    say(f"from {STEPS} batches of four. IoU: the pixels that prediction and truth share, of all that either has.\n")
     training = ("mode=train", *OPTIONS, "mode.optimizer.learning_rate=0.003", "run.aux_iterations=40")
     scores: list[dict[str, float]] = []
     for steps in (1, STEPS - 1):
@@ -148,7 +148,7 @@ def _show_places() -> None:
 
 
 class _Screen(logging.Handler):
-    """Shows what a person reads of the log: progress of the generator, and a line for each validation."""
+    """Shows the part of the log that is meant for people: progress of the generator, and a line for each validation."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ __all__ = ["torch_needed_by"]
 
 @contextmanager
 def torch_needed_by(user: str, *, distribution: str) -> Iterator[None]:
-    """Replace the error of a missing torch by one that says who needs it and what to install."""
+    """Replace the error of a missing torch by one that names what needs it and what to install."""
     try:
         yield
     except ModuleNotFoundError as error:

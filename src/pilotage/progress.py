@@ -145,7 +145,7 @@ class _Lines:
 
 
 class _NoBar(Generic[_Item]):
-    """Goes through the items and shows nothing."""
+    """Iterates over the items and shows nothing."""
 
     def __init__(self, items: Iterable[_Item]) -> None:
         self._items = items

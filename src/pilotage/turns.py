@@ -145,4 +145,4 @@ os.register_at_fork(after_in_child=_reset_all_after_fork)
 _JOINING = Turn()
 
 PROCESS_WIDE = Turn()
-"""For state that a process has once: torch's tracer, its generators, and modules that are lent other tensors."""
+"""For state that a process has once: torch's tracer, its generators, and modules whose tensors are replaced."""

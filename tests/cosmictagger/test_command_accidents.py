@@ -173,7 +173,7 @@ def test_processes_that_train_separately_have_their_own_folders(start, tmp_path)
     given = (*words, "run.id=x", "run.saver=false", f"output_dir={tmp_path / 'out'}", "run.distributed=False")
     codes, said = start(*given, by="mpirun", instances=2).finish()
     assert codes == [0, 0], said
-    assert said.count("each of them works for itself") == 2
+    assert said.count("each of them works independently") == 2
     for folder in (tmp_path / "out", tmp_path / "out" / "process_1"):
         assert (folder / "train_metrics.csv").read_text().count("\n") == 3
         assert (folder / "checkpoints" / "model-2.ckpt").is_file()

@@ -180,7 +180,7 @@ def test_cards_under_mpirun_that_share_a_network_end_without_warnings(launch, tm
 @pytest.mark.long
 def test_cards_under_mpirun_that_train_for_themselves(launch, tmp_path):
     said = launch(for_this_mpirun(MPIRUN) + A21, device="HPU", distributed="False", precision=3)
-    assert said.count("each of them works for itself") == 2
+    assert said.count("each of them works independently") == 2
     assert placement(tmp_path, "A21/01")["instances"] == 1
     assert placement(tmp_path, "A21/01/process_1")["instances"] == 1
 

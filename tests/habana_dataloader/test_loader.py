@@ -45,5 +45,5 @@ def test_a_manifest_names_the_pictures_of_a_folder(tmp_path):
         (str(tmp_path / "cats/1.png"), 10),
         (str(tmp_path / "dogs/2.jpg"), 11),
     ]
-    with pytest.raises(FileNotFoundError, match="names no picture"):
+    with pytest.raises(FileNotFoundError, match="lists no images"):
         ImageFolderWithManifest(tmp_path, ["dogs/notes.txt"])

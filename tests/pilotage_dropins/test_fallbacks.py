@@ -17,7 +17,7 @@ def run(program: str, *paths: Path) -> str:
     return ran.stdout.strip()
 
 
-def test_the_finder_is_behind_all_others_and_there_only_once():
+def test_the_finder_is_registered_once_after_all_others():
     fallbacks.serve()
     finders = [finder for finder in sys.meta_path if isinstance(finder, fallbacks.Fallbacks)]
     assert len(finders) == 1

@@ -49,7 +49,7 @@ def test_errors_survive_pickling():
     assert (str(error), error.recovery_action, error.message) == ("it stopped", "LINK_RESET", "it stopped")
 
 
-def test_a_name_that_no_backend_knows_is_refused():
+def test_a_name_unknown_to_every_backend_is_refused():
     with pytest.raises(Error, match="Unknown bool option thisIsNotAnOption"):
         _validateOptions({"thisIsNotAnOption": True})
 

@@ -62,7 +62,7 @@ def test_a_loop_of_links_is_one_line_and_is_not_followed_in_folders(port, tmp_pa
     assert (status, errors[-1].split(";")[0]) == (0, "1 of 1 files change")
 
 
-def test_a_missing_file_and_a_folder_without_scripts_are_told_apart(port, tmp_path):
+def test_a_missing_file_and_a_folder_without_scripts_have_different_messages(port, tmp_path):
     status, _, (line,) = port(tmp_path / "absent.py")
     assert (status, "absent.py" in line) == (2, True)
     status, printed, errors = port(tmp_path)
@@ -174,4 +174,4 @@ def test_a_file_of_fifty_thousand_lines_is_one_line(port, tmp_path, target):
     path.write_text("import torch\n\n\n" + functions)
     status, printed, (line,) = port(path, to=target)
     assert (status, printed) == (2, [])
-    assert line.startswith(f"pilotage port: {path}: 50,003 lines; files of up to 20,000 are read.")
+    assert line.startswith(f"pilotage port: {path} has 50,003 lines; files of up to 20,000 are read.")

@@ -75,7 +75,10 @@ def test_names_example_and_compiled_training_work(interpreter, tmp_path):
 def test_the_range_holds_the_versions_that_are_tried():
     minors = [tuple(map(int, version.split(".")[:2])) for version in VERSIONS]
     assert minors == [(2, minor) for minor in range(OLDEST_TORCH[1], FIRST_UNTESTED_TORCH[1])]
-    for file in ("pyproject.toml", "README.md", "requirements-torch.txt", "docs/torch-versions.md"):
+    for file in (
+        *("pyproject.toml", "README.md", "requirements-torch.txt"),
+        *("docs/torch-versions.md", "docs/start/install.md"),
+    ):
         assert TORCH_RANGE in (ROOT / file).read_text(), file
 
 

@@ -44,7 +44,7 @@ def test_what_torch_compile_leaves_alone_has_no_factor(tool):
     assert "| compiled nothing |" in page(tool, script("a", compiled=False))
 
 
-def test_what_torch_compile_refuses_is_said_in_its_words(tool):
+def test_a_refusal_of_torch_compile_is_quoted(tool):
     refused = script("a", compiled=False) | {"refused": "no double backward"}
     del refused["milliseconds"]["torch.compile"]
     text = page(tool, refused)

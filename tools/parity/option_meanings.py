@@ -107,8 +107,8 @@ OPTION_MEANINGS: tuple[OptionMeaning, ...] = (
             "TensorLocations.setWeightLocation": "Weights stay on the device; off-chip storage gives a warning.",
             "TensorLocations.setAccumulatorLocation": "Pooled gradients stay on the device; off-chip storage gives a "
             "warning.",
-            "_Popart.setEngineOptions": "Poplar's options.",
-            "_Popart.setPatterns": "PopART's rewriting patterns.",
+            "_Popart.setEngineOptions": "Options of Poplar.",
+            "_Popart.setPatterns": "Rewriting patterns of PopART.",
         },
     ),
     *_rows(

@@ -19,7 +19,7 @@ def _picture(path: str) -> Any:
 
 
 class ImageFolderWithManifest(Dataset[Any]):
-    """Pictures in one folder per class, like torchvision's ImageFolder, of which a manifest names the files.
+    """Pictures in one folder per class, like torchvision's ImageFolder; a manifest lists the files.
 
     The manifest is a list of paths, or a text file with one on each line; relative ones are under ``root``.
     """
@@ -41,7 +41,7 @@ class ImageFolderWithManifest(Dataset[Any]):
         is_wanted = is_valid_file or (lambda path: extensions is None or path.lower().endswith(extensions))
         paths = [path for path in paths if is_wanted(str(path))]
         if not paths:
-            raise FileNotFoundError(f"The manifest names no picture under {root}.")
+            raise FileNotFoundError(f"The manifest lists no images under {root}.")
         self.classes = sorted({path.parent.name for path in paths})
         self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
         self.samples = [(str(path), self.class_to_idx[path.parent.name]) for path in paths]

@@ -1,4 +1,4 @@
-"""The loader that picks the card's media pipeline where it can, which is never the case here."""
+"""The loader that uses the card's media pipeline if there is one, which is never the case here."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def communicator(id: int | None = None) -> Communicator:
     if id is not None:
         if id not in _BY_ID:
             raise RuntimeError(
-                f"This instance, {world_here().rank}, has no communicator {id}. Call popdist.registerCommunicator in "
+                f"Instance {world_here().rank} has no communicator {id}. Call popdist.registerCommunicator in "
                 "every instance first."
             )
         return _BY_ID[id]

@@ -207,7 +207,7 @@ def _files(config: Configuration) -> Iterator[str]:
 
 
 def _present(folder: Path) -> str:
-    """What a user finds where a file is missing."""
+    """What the folder of a missing file holds, for an error message."""
     if not folder.is_dir():
         return "the folder does not exist"
     found = sorted(path.name for path in folder.glob("*.h5"))

@@ -87,7 +87,7 @@ def _engine(config: Configuration) -> Iterator[str]:
 
 
 def shares_one_network(run: Run, world: World) -> bool:
-    """Whether the processes of a launcher work together: as asked for, or as instances of PopDist."""
+    """Whether the processes of a launcher train together: as requested, or as instances of PopDist."""
     return world.size > 1 and (run.distributed or (run.compute_mode is ComputeMode.IPU and world.launcher == "poprun"))
 
 

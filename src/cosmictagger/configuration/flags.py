@@ -58,7 +58,7 @@ class CommandLine:
     help: bool = False
     version: bool = False
     run: bool = False
-    """Hydra's flag for what is the default."""
+    """Hydra's flag for a single run, which is the default."""
 
     for_hydra: bool = False
     """Whether hydra answers the whole line."""

@@ -27,8 +27,8 @@ def divide(config: Configuration, words: Sequence[str], world: World) -> str | N
     if world.rank:
         config.output_dir = str(Path(config.output_dir) / f"process_{world.rank}")
     return (
-        f"{world.launcher} started {world.size} processes, and run.distributed=false: each of them works for itself, "
-        f"without exchanging anything. This is process {world.rank}; its files are in {config.output_dir}. Use "
+        f"{world.launcher} started {world.size} processes, and run.distributed=false: each of them works "
+        f"independently and exchanges nothing. This is process {world.rank}; its files are in {config.output_dir}. Use "
         "run.distributed=true for one network."
     )
 

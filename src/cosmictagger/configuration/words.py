@@ -70,7 +70,7 @@ def check_form(words: Sequence[str]) -> None:
     for word in words:
         if "=" not in word and not word.startswith("~"):
             raise ConfigurationError(
-                f"{word!r} sets nothing: words are GROUP=MEMBER or GROUP.FIELD=VALUE, without spaces around the sign."
+                f"{word!r} is not a setting. Write GROUP=MEMBER or GROUP.FIELD=VALUE, without spaces around the sign."
             )
 
 
@@ -82,8 +82,8 @@ def check_hydra(words: Sequence[str]) -> None:
             continue
         if value not in WITHOUT_EFFECT.get(key.replace("/", "."), ()):
             raise ConfigurationError(
-                f"{word} has no effect here: hydra only composes the configuration; runs, logs and folders are the "
-                "command's own. Omit it; output_dir=FOLDER sets the folder of a run."
+                f"{word} has no effect here: hydra only composes the configuration, and CosmicTagger manages runs, "
+                "logs and folders itself. Omit it; output_dir=FOLDER sets the folder of a run."
             )
 
 

@@ -27,7 +27,7 @@ def iotest(config: Configuration, folder: Path, processes: Processes) -> None:
         raise ConfigurationError(
             f"mode.start_index is {first}, but there are only {len(source)} events, counted from 0."
         )
-    # As in the original, events are read at random; those from an index on are read in turn.
+    # As in the original, events are read at random; with a start index, they are read in order.
     order = "serial_access" if first or isinstance(source, SyntheticEvents) else "random_blocks"
     loader = device_for(config).loader(config, source, order, processes, Purpose.reading)
     with closing(loader):

@@ -129,7 +129,7 @@ def run_steps(run: Run, events: int) -> int | None:
 
 
 def schedule_for(optimizer: Optimizer, run: Run, events: int, largest: int | None = None) -> Schedule:
-    """The configured schedule; ``largest`` counts the events of the largest file, which version 2.1 goes by."""
+    """The configured schedule; ``largest`` counts the events of the largest file, an epoch of version 2.1."""
     settings = optimizer.lr_schedule
     if settings.name is ScheduleKind.warmup:
         return WarmUp(peak=optimizer.learning_rate, minibatch_size=run.minibatch_size, events=events)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ForeignRandomNumbers:
-    """Remembers where Python's and numpy's generators are."""
+    """Remembers the states of Python's and numpy's generators."""
 
     def __init__(self) -> None:
         self._python, self._numpy = random.getstate(), _of_numpy()

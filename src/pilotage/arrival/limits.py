@@ -41,7 +41,7 @@ class CheckLimits:
     def __post_init__(self) -> None:
         self._free = free_memory(self.device)
         if self.state_bytes > self._free * _SHARE_OF_MEMORY:
-            raise TooExpensive(f"copies of the weights need {_size(self.state_bytes)}, and {_size(self._free)} is free")
+            raise TooExpensive(f"copies of the weights need {_size(self.state_bytes)}, but {_size(self._free)} is free")
 
     def check_time(self, device: torch.device, begun: float, remaining: int, *, trains: bool) -> None:
         """Raise if the whole run would take too long, judged by the forward pass that has just ended."""

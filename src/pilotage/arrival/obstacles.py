@@ -1,4 +1,4 @@
-"""What cannot be compared with eager PyTorch."""
+"""Programs and results that cannot be compared with eager PyTorch."""
 
 from __future__ import annotations
 

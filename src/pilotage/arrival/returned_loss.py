@@ -15,7 +15,7 @@ from pilotage.program.structure import Parsers, flatten
 
 
 def returned_loss(value: Any, parsers: Parsers) -> Tensor | None:
-    """The entry ``loss`` of what forward returned, or its only scalar with a gradient; None if that is not clear."""
+    """The entry ``loss`` of what forward returned, or its only scalar with a gradient; None if there is neither."""
     named = _named_loss(value)
     if isinstance(named, Tensor) and named.requires_grad:
         return named

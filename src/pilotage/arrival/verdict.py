@@ -80,7 +80,7 @@ def judge(
     is_suspect: bool = False,
     pools: float = 0.0,
 ) -> Verdict:
-    """Compare, and repeat the reference with other rounding as long as something is unexplained.
+    """Compare; while a difference is unexplained, repeat the reference with other rounding.
 
     Before, ``again`` repeats it without any change: differences of a forward that is not repeatable are not
     rounding. If such a forward ``is_suspect``, that is done even if all results agree. ``anyone`` tells whether

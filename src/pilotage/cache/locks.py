@@ -1,4 +1,4 @@
-"""Advisory locks on what is being built or used; the kernel releases them when the process ends."""
+"""Advisory locks on entries that are being built or used; the kernel releases them when the process ends."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class AttributeWatch:
 
     def __init__(self, module: nn.Module, *, once: bool = False) -> None:
         self.once = once
-        """Whether what forward does to tensor attributes happens once, at capture, instead of being refused."""
+        """Whether forward may change tensor attributes once, at capture; otherwise that is refused."""
         self._modules = list(module.named_modules())
         self._before = [{name: _noted(value) for name, value in _plain(part).items()} for _, part in self._modules]
         self._tensors = [

@@ -67,7 +67,7 @@ class Request:
     """Require buffers to be equal in all replicas and instances."""
 
     attributes_once: bool = False
-    """Let what forward does to plain tensor attributes happen once, at capture."""
+    """Let forward change plain tensor attributes once, at capture."""
 
     optimizer_shards: OptimizerShards | None = None
     """Which instance updates which parameter; None if each instance updates all."""

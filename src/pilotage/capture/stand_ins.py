@@ -1,4 +1,4 @@
-"""Tensors that stand for the module's own while it runs, wherever forward and a loss function have these from.
+"""Tensors that replace those of a module while it runs, wherever forward and a loss function refer to them.
 
 A loss function may keep a parameter in a closure, a global variable or a list. During a run the module has other
 tensors in its tables; what is kept elsewhere is replaced when it is used.

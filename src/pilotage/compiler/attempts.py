@@ -35,7 +35,9 @@ def compile_without_failing_changes(
     device: torch.device,
     without: Collection[str] = (),
 ) -> Compiled:
-    """Compile a graph; after an error, without all of our changes, then with as many of them as possible.
+    """Compile a graph; after an error, without all of our changes, then with all but one of them.
+
+    A change that raises an error itself is left out at once. If leaving out one does not help, all are left out.
 
     If the graph cannot be compiled without our changes either, optimizations of Inductor are left out as well. If that
     fails too, Inductor's own error is raised: the one without our changes.

@@ -1,6 +1,6 @@
 """Which of our changes a compilation makes: rewrites of the graph, and settings and lowerings of Inductor.
 
-They make code faster, and none is needed. If one of them fails, the graph is compiled without it.
+They make code faster, and none of them is required. If one of them fails, the graph is compiled without it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def refuse_while_loading() -> None:
 
 @dataclass(frozen=True, slots=True)
 class OperatorLibraries:
-    """What to load so that all operators of a program are known."""
+    """The modules and libraries to load, so that all operators of a program are known."""
 
     modules: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What was found out about the C++ compiler, kept for later compilations; used only in the compiling process.
+"""Facts about the C++ compiler, kept for later compilations; used only in the compiling process.
 
 Inductor compiles torch's headers ahead of the first kernel, and a small program for each vector instruction set of the
 processor, to see which of them work. Both take seconds. Inductor keeps headers in a folder of ``/tmp``, which another

@@ -19,18 +19,18 @@ def empty_loader_error(
     the size of one combined batch.
     """
     if items == 0:
-        return OptionError("The loader has no batch: the data set has 0 items. Check where the data comes from.")
+        return OptionError("The loader yields no batches: the data set has 0 items. Check where the data comes from.")
     found = "the data set yields too few items" if items is None else f"the data set has {_counted(items)}"
     if processes > 1:
         found += f" for {processes} processes"
     if own_items is not None and own_items != items:
         found += f", this process reads {own_items} of them"
     if combined is None:
-        return OptionError(f"The loader has no batch: {found}, and its sampler yields nothing. Check the sampler.")
+        return OptionError(f"The loader yields no batches: {found}, but its sampler yields nothing. Check the sampler.")
     size = (
         f"{combined} = {combined // micro_batches} x {micro_batches} micro-batches" if micro_batches > 1 else combined
     )
-    return OptionError(f"The loader has no batch: {found}, and one combined batch takes {size}. {_REMEDY}")
+    return OptionError(f"The loader yields no batches: {found}, but one combined batch takes {size}. {_REMEDY}")
 
 
 def require_one(batches: Iterator[Any], error: OptionError) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class CudaBackend:
             return f"torch {torch.__version__} is built without CUDA"
         if not torch.cuda.is_initialized():
             take_own_card()
-        return None if torch.cuda.is_available() else "no CUDA device answers"
+        return None if torch.cuda.is_available() else "no CUDA device is available"
 
     def load(
         self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None

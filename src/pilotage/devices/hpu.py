@@ -62,7 +62,7 @@ class HpuBackend:
         except ImportError as error:
             return f"{_PACKAGE} does not import ({error})"
         is_there = torch.get_device_module("hpu").is_available()
-        return None if is_there else "no Gaudi device answers"
+        return None if is_there else "no Gaudi device is available"
 
     def load(
         self, program: Program, schedule: Schedule, on_failure: OnFailure, calls: Calls | None = None

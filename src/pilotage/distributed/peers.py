@@ -34,7 +34,7 @@ _VENDOR_BACKENDS = {"hpu": ("hccl", "habana_frameworks.torch.distributed.hccl")}
 """A vendor's backend of torch.distributed, and the module that registers it."""
 
 _SECONDS_AWAKE = 0.05
-"""How long to look for the end of a card's work without a break."""
+"""How long to poll a card without sleeping in between."""
 
 COMPILE_TIMEOUT = timedelta(hours=1)
 """How long to wait for instances that may still be compiling."""

@@ -40,12 +40,12 @@ def gather_at(moment: str, group: GatheringGroup, value: Value, settings: Settin
     for number, (other_moment, there, _) in enumerate(everyone):
         if other_moment != moment:
             raise DistributedError(
-                f"{group.kind} {number} is about to {other_moment}, and this one to {moment}. Give all instances the "
+                f"{group.kind} {number} is about to {other_moment}, but this one to {moment}. Give all instances the "
                 "same tier, by the option tier or by PILOTAGE_TIER."
             )
         if (name := next((name for name in here if there[name] != here[name]), None)) is not None:
             raise DistributedError(
-                f"{group.kind} {number} has {name}={there[name]!r}, and this one {name}={here[name]!r}. Give all "
+                f"{group.kind} {number} has {name}={there[name]!r}, but this one {name}={here[name]!r}. Give all "
                 "instances the same options and the same tier."
             )
     return [each for _, _, each in everyone]

@@ -12,14 +12,14 @@ from pilotage.program.structure import Parsers
 
 
 class LeftOut:
-    """Leaves an object out of what a program returns: None stands in its place."""
+    """Replaces an object by None in what a program returns."""
 
     def tensors(self, value: Any) -> Iterable[Tensor]:
-        """None of its tensors."""
+        """No tensors."""
         return ()
 
     def rebuild(self, original: Any, tensors: Iterator[Tensor]) -> None:
-        """Nothing."""
+        """None, in place of the object."""
         return
 
 

@@ -31,9 +31,9 @@ _Result = TypeVar("_Result")
 
 
 def suggesting(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """The same function, which refuses an unknown keyword argument with the closest known one and a list of all.
+    """The same function; its errors for unknown keyword arguments suggest the closest one and list all.
 
-    What is given by its position although it has to be named is answered with its name.
+    Arguments that are given by position but must be named are refused with their names.
     """
     parameters = inspect.signature(function).parameters
     known = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.POSITIONAL_ONLY]

@@ -44,7 +44,7 @@ class Padding:
         bucket = next((each for each in self._buckets if each >= length), None)
         if bucket is None:
             raise InputError(
-                f"A sequence has the length {length}, and the longest of the buckets is {self._buckets[-1]}. Add a "
+                f"A sequence has the length {length}, but the longest of the buckets is {self._buckets[-1]}. Add a "
                 "longer one, or cut the sequences."
             )
         if bucket == length:

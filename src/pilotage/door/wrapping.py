@@ -112,8 +112,7 @@ def training(
     :param seed: The seed of the program's random numbers; without one it draws from torch's generator.
     :param broadcast_buffers: Refuse a forward that writes to a buffer, so that all replicas and instances keep equal
         ones. Otherwise each replica has its own, and the module shows the first one's.
-    :param attributes_once: Let what forward does to plain tensor attributes happen once, at capture, instead of
-        refusing it.
+    :param attributes_once: Let forward change plain tensor attributes once, at capture, instead of refusing that.
     :param nonfinite_loss: What to do about a loss that is NaN or infinite: ``warn``, ``raise`` or ``ignore``.
     :param backend: The kind of device; by default the best one present.
     :param cards: The devices to use; by default all of the backend's.

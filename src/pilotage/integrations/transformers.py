@@ -17,7 +17,7 @@ from pilotage.door.compiled_model import CompiledModel
 from pilotage.errors import OptionError
 
 _Base: Any = object
-"""Beside it stands `transformers.Trainer`, which is imported when `Trainer` is first used."""
+"""Untyped, since `ProgramSteps` uses methods of `transformers.Trainer`, the other base class of `Trainer`."""
 
 
 class ProgramSteps(_Base):  # type: ignore[misc]

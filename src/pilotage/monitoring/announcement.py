@@ -27,7 +27,7 @@ class ProgramDescription:
     """The part of an announcement that does not change while the program runs."""
 
     program: str | None = None
-    """The name that the user gave it."""
+    """The name that the user gave the program."""
 
     trains: bool = True
     replicas: int = 1

@@ -16,7 +16,7 @@ from pilotage.optim.settings import Settings
 from pilotage.torch_private import DisableTorchFunctionSubclass, step_post_hooks, step_pre_hooks
 
 _REQUIRES_GRADIENT, _PARAMETERS = attrgetter("requires_grad"), itemgetter("params")
-"""Asked of every parameter, and of every group, at every call."""
+"""Read from every parameter, and from every group, at every call."""
 
 
 class FollowedOptimizer:

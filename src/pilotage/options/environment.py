@@ -116,7 +116,7 @@ REMOTE_SHELL = Variable(
 HOST_SUBNET = Variable(
     name="PILOTAGE_HOST_SUBNET",
     type="network, such as 10.1.0.0/16",
-    default="the one that leads to the first instance",
+    default="the one with the route to the first instance",
     meaning="The network between the hosts; poprun sets it from --host-subnet.",
 )
 RESTART = Variable(
@@ -144,7 +144,7 @@ PROOF = Variable(
     name="PILOTAGE_PROOF",
     type="settings as text",
     default="",
-    meaning="What `pilotage prove` asks of the processes that it watches, which inherit it; not set by users.",
+    meaning="The settings of `pilotage prove` for the processes that it watches; not set by users.",
 )
 
 DEVICE_MODELS = Variable(
@@ -199,7 +199,7 @@ def device_models() -> Path | None:
 
 
 def proof() -> str | None:
-    """What `pilotage prove` asks of this process in PILOTAGE_PROOF."""
+    """The settings of `pilotage prove` for this process, in PILOTAGE_PROOF."""
     return PROOF.text
 
 

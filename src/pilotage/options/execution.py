@@ -53,7 +53,7 @@ class Execution:
     """Guarantee equal buffers on all replicas and instances: a forward that writes to a buffer is then refused."""
 
     attributes_once: bool = False
-    """Let what forward does to plain tensor attributes happen once, at capture, with a warning; False refuses it."""
+    """Let forward change plain tensor attributes once, at capture, with a warning; False refuses that."""
 
     backend: str | None = None
     """Name of the backend; None takes PILOTAGE_BACKEND, then the best one present."""

@@ -141,7 +141,7 @@ class _Routes:
         if source > phase:
             raise CaptureError(
                 f"{value.name} is computed in stage {self._phases.stage(source)}, after stage {stage} needs it. Order "
-                "the blocks around it as forward runs them."
+                "the blocks around it in the order in which forward runs them."
             )
         if phase >= stages and source <= stage:
             _add(self._kept[stage], value)

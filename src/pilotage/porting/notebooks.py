@@ -17,7 +17,7 @@ __all__ = ["Notebook", "in_cell", "read_notebook"]
 _BEGIN = "# %% cell {}"
 _BEGINS = re.compile(r"^# %% cell (?P<number>\d+)\n", re.MULTILINE)
 _HIDDEN = "# (notebook) "
-"""Stands before lines of IPython, so that the rest is Python."""
+"""The prefix that turns lines of IPython into comments, so that the rest is Python."""
 
 _STATEMENT = "pass  "
 _MAGIC = re.compile(r"\s*[%!?]|\s*[\w.]+\?{1,2}\s*$|\s*\w[\w, ]*=\s*[!%]")

@@ -43,7 +43,7 @@ def text_of(path: Path) -> str:
         raise PortingError(f"{path}: this is not a text file.")
     if path.suffix != ".ipynb" and (lines := text.count("\n")) > MOST_LINES:
         raise PortingError(
-            f"{path}: {lines:,} lines; files of up to {MOST_LINES:,} are read. Leave it out, or split it."
+            f"{path} has {lines:,} lines; files of up to {MOST_LINES:,} are read. Leave it out, or split it."
         )
     return text
 

@@ -26,7 +26,7 @@ def predict_program(executor: Executor, call: BoundCall, name: str, models: Sequ
     captured = executor.captured
     graphs = {action: each.graph for action, each in captured.computations.items() if each.graph is not None}
     if not graphs:
-        raise PredictionError("The tier 'eager' captures no program that could be predicted. Use another tier.")
+        raise PredictionError("The eager tier captures no program, so there is nothing to predict. Use another tier.")
     # Programs for a processor check the loss in the graph; those for other devices do not.
     computations = {
         action: replace(each, graph=without_checks(graphs[action])) if action in graphs else each

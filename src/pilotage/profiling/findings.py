@@ -1,4 +1,4 @@
-"""What stands out in a profile."""
+"""Remarks about what stands out in a profile."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def _too_little(request: Request, done: int, problem: str | None) -> str:
             "PopTorch was called."
         )
     return (
-        f"{request.script} ended after {done} updates, all of which were the warm-up. Give it more data or epochs, or "
-        f"use --warmup with a number below {done}."
+        f"{request.script} ended after {done} updates, all of them part of the warm-up. Give it more data or epochs, "
+        f"or use --warmup with a number below {done}."
     )
 
 

@@ -1,1 +1,1 @@
-"""Proof that two scripts train the same: both run watched, then what they did is compared."""
+"""Proof that two scripts train the same: both are run and watched, then their records are compared."""

@@ -126,7 +126,7 @@ def _objection(
     if draws and all(parts) and parts[0] != parts[1] and gap > tolerance.of_loss(1):
         return (
             f"the model draws random numbers (dropout), and an update of AFTER has {parts[1]} parts and one of BEFORE "
-            f"{parts[0]}, which draw others; prove it without dropout"
+            f"{parts[0]}, so they draw different ones; prove it without dropout"
         )
     if not any(ours.parts and theirs.parts for ours, theirs in zip(left, right, strict=True)):
         names = [name for name, steps in (("BEFORE", left), ("AFTER", right)) if not any(each.parts for each in steps)]

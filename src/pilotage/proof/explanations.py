@@ -91,13 +91,13 @@ def explanations_of(
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if not run.first.weights.get(0):
             found.append(
-                f"The weights of {name} were not seen, as where each process has a part of them: only losses are "
-                "compared."
+                f"The weights of {name} were not seen, for example because each process has a part of them: only "
+                "losses are compared."
             )
         if unseen := sum(not each.parts for each in steps_of(run)):
             found.append(
                 f"The loss of {pluralized(unseen, 'update')} of {name} was not seen, since no backward pass came "
-                "before: there, only weights are compared."
+                "before it: for these, only weights are compared."
             )
     for name, run in (("BEFORE", before), ("AFTER", after)):
         if run.steps < _asked(before, after):

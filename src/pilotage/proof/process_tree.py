@@ -85,7 +85,7 @@ class ProcessTree:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave orphans to others again; those that have ended are taken from the kernel's table."""
+        """Stop adopting orphans; those that have ended are taken from the kernel's table."""
         for each in self._children(_table()):
             with suppress(OSError):
                 os.waitpid(each.number, os.WNOHANG)

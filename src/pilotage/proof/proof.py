@@ -120,7 +120,7 @@ class _Proving:
         return run_watched(name, command, changed, timeout=self._request.timeout)
 
     def _compared(self, before: WatchedRun, after: WatchedRun) -> Comparison:
-        """Compare; in doubt, run the original again with rounding errors to see what they do."""
+        """Compare; in doubt, run the original again with rounding errors to see their effect."""
         first = compare(before.record, after.record)
         is_rounding = first.verdict is Verdict.DIVERGED and first.quantity in ("loss", "weights")
         is_eager = all(each.is_eager for each in before.record.first.updates)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,6 @@ from pilotage.proof.watching.settings import WatchSettings
 __all__ = ["WatchedRun", "run_watched", "watched_environment"]
 
 _INJECTION = str(Path(pilotage.proof.injection.__file__).parent)
-_LINGERING_SECONDS = 20.0
-"""How long processes may take to end once their command has ended."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +153,7 @@ def _how(status: int) -> str:
 
 
 def _said(folder: Path) -> str:
-    """What a command said last, to be added to a message."""
+    """The last line that a command printed to standard error, for a message."""
     last = _last_line(folder / "stderr")
     return f" Last line of stderr: {last}" if last else ""
 
@@ -180,8 +177,3 @@ def _last_line(path: Path) -> str:
     if any(_OF_TORCHRUN in line for line in lines):
         lines = [line for line in lines if _ERROR.search(line) and _OF_TORCHRUN not in line] or lines
     return lines[-1][:300] if lines else ""
-
-
-def python_command(script: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command that runs a script with this Python."""
-    return (sys.executable, script, *arguments)

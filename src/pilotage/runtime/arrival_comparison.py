@@ -49,9 +49,9 @@ _ATTEMPTS = 3
 
 _CONTINUE = "To continue anyway, set on_mismatch='warn', or check='off' (PILOTAGE_CHECK=off)."
 _REMEDY = (
-    "The weights are those of before the call. Try tier='graph' (PILOTAGE_TIER=graph) to leave out compiled code, and "
-    "tier='eager' to leave out the capture; look for time, Python state or random numbers in forward that change from "
-    f"run to run. {_CONTINUE}"
+    "The weights are those from before the call. Try tier='graph' (PILOTAGE_TIER=graph) to leave out compiled code, "
+    "and tier='eager' to leave out the capture; look for time, Python state or random numbers in forward that change "
+    f"from run to run. {_CONTINUE}"
 )
 
 

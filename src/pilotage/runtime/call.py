@@ -17,7 +17,7 @@ from pilotage.program.structure import Parsers, Structure, call_paths, flatten, 
 from pilotage.runtime.call_comparison import refuse_difference
 
 Conversions = Mapping[torch.dtype, Callable[[Tensor], Tensor]]
-"""How inputs are converted whose type the program does not take."""
+"""Conversions of inputs whose type the program does not take."""
 
 _FORM = attrgetter("shape", "dtype")
 """The properties of an input that a program is compiled for."""
@@ -95,8 +95,8 @@ class CallBinder:
         for tensor in tensors:
             if tensor.layout is not torch.strided:
                 raise InputError(
-                    f"An input has the layout {tensor.layout}, and a program takes dense tensors only. Pass "
-                    "to_dense(), or pass its indices and values and put it together in forward."
+                    f"An input has the layout {tensor.layout}, but a program takes only dense tensors. Pass "
+                    "to_dense(), or pass its indices and values and rebuild it in forward."
                 )
             given = tensor.detach() if tensor.requires_grad else tensor
             if given.dtype in self._conversions:

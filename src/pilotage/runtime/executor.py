@@ -160,7 +160,7 @@ class Executor(ProgramView):
 
     @in_turn
     def synchronize(self) -> None:
-        """Give all instances and stages the same weights; happens by itself at the next call."""
+        """Give all instances and stages the same weights now; otherwise the next call does it."""
         if not self._is_synchronized:
             own = () if self.execution.broadcast_buffers else self.session.captured.written_buffers
             settings, group = common_settings(self.execution, self.session.choice.tier), self.pipeline_group

@@ -100,7 +100,7 @@ class WeightKeeper:
     def unsent_edits(self) -> list[str]:
         """Some weights that the user has written to since they were sent or fetched, if any; not all at every call.
 
-        Trained weights that are untouched do not have to be asked.
+        Trained weights that nothing has touched need no check.
         """
         if self._device is dict:
             # Detached: all of them are sent when the program is attached again.

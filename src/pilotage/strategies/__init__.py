@@ -1,1 +1,1 @@
-"""Where and how a program is spread."""
+"""Where a program runs, and how it is spread over devices and processes."""

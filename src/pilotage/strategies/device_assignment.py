@@ -76,7 +76,7 @@ def refuse_on_cards(program: Program, execution: Execution) -> None:
     is_captured = all(computation.graph is not None for computation in program.computations.values())
     if is_captured and program.written_inputs and execution.batching.replicas_per_input > 1:
         raise OptionError(
-            "forward writes to its inputs, and several replicas are fed the same ones. On several cards each would "
+            "forward writes to its inputs, and several replicas get the same ones. On several cards each would "
             "have its own copy. Clone the input in forward, or set PILOTAGE_CARDS to one card."
         )
 

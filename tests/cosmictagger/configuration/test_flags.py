@@ -12,7 +12,7 @@ def test_both_forms_of_a_value_work(words):
     assert (line.recipe, line.words) == ("a21", ("run.id=x",))
 
 
-def test_flags_are_told_apart_from_overrides():
+def test_flags_are_distinguished_from_overrides():
     line = parse(["--cfg", "job", "--resolve", "-p", "network", "network=a21"])
     assert (line.cfg, line.resolve, line.package, line.words) == ("job", True, "network", ("network=a21",))
     assert parse(["-m", "network.depth=3,4"]).multirun

@@ -32,7 +32,7 @@ def test_processes_that_are_not_to_share_a_network_have_folders_of_their_own():
     for rank in range(2):
         config = configured()
         warning = divide(config, ["run.distributed=False"], World(rank=rank, size=2, launcher="mpirun"))
-        assert "each of them works for itself" in warning
+        assert "each of them works independently" in warning
         folders.append(config.output_dir)
     assert folders == ["out", "out/process_1"]
 

@@ -25,7 +25,7 @@ def never():
     raise AssertionError("nothing has to be repeated")
 
 
-def test_what_is_close_needs_no_explanation():
+def test_small_distances_need_no_explanation():
     verdict = judge([quantity(1.0, 1.00001)], 1e-4, [never], bool)
     assert verdict.agrees
     assert not verdict.was_repeated

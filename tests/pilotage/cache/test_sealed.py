@@ -116,7 +116,7 @@ def test_a_manifest_of_an_older_version_is_distinguished_from_a_damaged_one(tmp_
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": {}}', "[" * 100_000])
-def test_what_is_not_a_manifest_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_manifest_is_refused(tmp_path, text):
     written(tmp_path)
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(ProgramFileError):

@@ -45,7 +45,7 @@ def test_both_numbers_are_named_whenever_a_call_consumes_more_than_there_is(item
 
 def test_the_error_shows_how_a_combined_batch_is_computed():
     loader = Loader(numbers(10), Batching(device_iterations=3, gradient_accumulation=2), batch_size=2)
-    with pytest.raises(OptionError, match="has 10 items, and one combined batch takes 12 = 2 x 6 micro-batches"):
+    with pytest.raises(OptionError, match="has 10 items, but one combined batch takes 12 = 2 x 6 micro-batches"):
         iter(loader)
 
 
@@ -73,14 +73,14 @@ def test_a_process_without_samples_of_a_small_dataset_is_not_an_error():
 
 def test_a_sampler_that_draws_too_few_is_counted():
     loader = Loader(numbers(50), batch_size=8, sampler=SubsetRandomSampler(range(5)))
-    with pytest.raises(OptionError, match="50 items, this process reads 5 of them, and one combined batch takes 8"):
+    with pytest.raises(OptionError, match="50 items, this process reads 5 of them, but one combined batch takes 8"):
         iter(loader)
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
 def test_a_stream_that_ends_before_the_first_batch_is_refused(num_workers):
     assert len(list(Loader(Stream(8), batch_size=8, num_workers=num_workers))) == 1
-    with pytest.raises(OptionError, match="yields too few items, and one combined batch takes 8"):
+    with pytest.raises(OptionError, match="yields too few items, but one combined batch takes 8"):
         list(Loader(Stream(5), batch_size=8, num_workers=num_workers))
 
 
@@ -91,10 +91,10 @@ def test_batches_of_the_users_sampler_are_counted_in_calls():
 
 
 def test_no_process_is_started_to_read_nothing():
-    with pytest.raises(OptionError, match="has 5 items, and one combined batch takes 8"):
+    with pytest.raises(OptionError, match="has 5 items, but one combined batch takes 8"):
         Prefetcher(Loader(numbers(5), batch_size=8), sharing_mode=SharingMode.FORK)
 
 
 def test_rows_that_do_not_fill_a_batch_are_counted_by_the_process_that_reads_them():
-    with pytest.raises(FetchStartError, match="has 6 items, and one combined batch takes 8"):
+    with pytest.raises(FetchStartError, match="has 6 items, but one combined batch takes 8"):
         Prefetcher([torch.ones(3, 2), torch.ones(3, 2)], rebatched_size=8, sharing_mode=SharingMode.FORK)

@@ -128,7 +128,7 @@ def test_epochs_and_batches_are_counted():
 
 def test_an_empty_epoch_is_refused():
     for kind in (Loader, DataLoader):
-        with pytest.raises(OptionError, match=rf"has {len(Noisy())} items, and one combined batch takes 99\."):
+        with pytest.raises(OptionError, match=rf"has {len(Noisy())} items, but one combined batch takes 99\."):
             next(iter(Epochs(kind(Noisy(), batch_size=99, drop_last=True))))
 
 

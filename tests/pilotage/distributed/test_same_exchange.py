@@ -31,13 +31,13 @@ def test_values_are_gathered_once_everybody_is_there():
 
 def test_the_first_process_at_another_moment_is_named():
     group = group_of((WITH_WEIGHTS, {}, 2), (BEFORE_COMPILING, {}, None), (BEFORE_COMPILING, {}, None))
-    with pytest.raises(DistributedError, match=r"Rank 2 is about to compile .* and this one to exchange its weights"):
+    with pytest.raises(DistributedError, match=r"Rank 2 is about to compile .* but this one to exchange its weights"):
         gather_at(WITH_WEIGHTS, group, 1)
 
 
 def test_the_first_process_with_another_setting_is_named():
     group = group_of((WITH_WEIGHTS, {"check": "first", "replicas": 2}, 2), (WITH_WEIGHTS, {"check": 3}, 3))
-    with pytest.raises(DistributedError, match="Rank 1 has replicas=2, and this one replicas=1"):
+    with pytest.raises(DistributedError, match="Rank 1 has replicas=2, but this one replicas=1"):
         gather_at(WITH_WEIGHTS, group, 1, {"check": "first", "replicas": 1})
 
 
@@ -59,7 +59,7 @@ def train(options):
 @pytest.mark.parametrize("other", ["graph", *(pytest.param(tier, marks=pytest.mark.long) for tier in ("eager", None))])
 def test_instances_with_and_without_the_tier_compiled_are_refused_before_they_compile(world, other):
     for_compiled, for_other = world(train, 2, options=[{"tier": "compiled"}, {"tier": other}])
-    assert for_compiled.startswith("Rank 1 is about to exchange its weights, and this one to compile the program")
+    assert for_compiled.startswith("Rank 1 is about to exchange its weights, but this one to compile the program")
     assert for_other.startswith("Rank 0 is about to compile the program before its first call")
     assert "Give all instances the same tier, by the option tier or by PILOTAGE_TIER" in for_other
 
@@ -81,8 +81,8 @@ DIFFERENT = {
 def test_instances_with_other_options_are_refused_before_the_first_step(world, case):
     one, other, there, here = DIFFERENT[case]
     for_one, for_other = world(train, 2, options=[one, other])
-    assert for_one.startswith(f"Rank 1 has {there}, and this one {here}. Give all instances the same options")
-    assert for_other.startswith(f"Rank 0 has {here}, and this one {there}.")
+    assert for_one.startswith(f"Rank 1 has {there}, but this one {here}. Give all instances the same options")
+    assert for_other.startswith(f"Rank 0 has {here}, but this one {there}.")
 
 
 @pytest.mark.long

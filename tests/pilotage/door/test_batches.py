@@ -160,7 +160,7 @@ def test_sequences_are_padded_to_buckets():
     assert found[0]["ids"][0].tolist() == [1, 1, 1, 0]
     assert found[0]["labels"][0].tolist() == [1, 1, 1, -100]
     assert found[0]["y"].shape == (4,)
-    with pytest.raises(InputError, match="length 9, and the longest of the buckets is 8"):
+    with pytest.raises(InputError, match="length 9, but the longest of the buckets is 8"):
         list(pilotage.batches([torch.ones(2, 9)], step, buckets=[4, 8]))
 
 

@@ -86,7 +86,7 @@ def test_a_notebook_is_ported_cell_by_cell():
 @pytest.mark.parametrize(
     ("text", "said"), [("{", "not a notebook"), ("[]", "format 4"), ('{"worksheets": []}', "format 4")]
 )
-def test_what_is_not_a_notebook_is_refused_in_one_line(text, said):
+def test_a_file_that_is_not_a_notebook_is_refused_in_one_line(text, said):
     with pytest.raises(PortingError, match=said) as refused:
         read_notebook(PATH, text)
     assert "\n" not in str(refused.value)

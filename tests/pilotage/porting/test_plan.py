@@ -44,7 +44,7 @@ def test_a_script_has_steps_evaluations_and_the_loaders_of_each():
     assert not made.refusals
 
 
-def test_an_evaluation_whose_batches_cannot_be_told_apart_stays_on_the_host():
+def test_an_evaluation_whose_batches_cannot_be_distinguished_stays_on_the_host():
     text = TEXT.replace(
         "for x, y in test:\n            scores = model(x)", "for batch in test:\n            model(**batch)"
     )

@@ -87,7 +87,7 @@ def test_memory_is_that_of_the_state_and_of_living_values(looked):
     assert kept["first.weight"].bytes == 4 * 16 * 32
 
 
-def test_what_is_freed_is_no_longer_counted(looked):
+def test_freed_memory_is_no_longer_counted(looked):
     _, _, look = looked
     activations = [each.by_category.get("activations", 0) for each in look.table.sightings]
     assert max(activations) >= 4 * 8 * 32

@@ -25,7 +25,7 @@ def test_the_program_is_described(poptorch):
     assert {"call", "next batch", "update 1"} <= {entry["name"] for entry in poptorch.device["host"]["entries"]}
 
 
-def test_the_prediction_of_the_same_script_stands_beside_what_was_measured(poptorch):
+def test_the_prediction_of_the_same_script_is_shown_next_to_the_measurement(poptorch):
     device = poptorch.device
     assert device["peak_bytes"]["value"] > 0
     assert device["time"]["update_seconds"]["value"] > 0

@@ -9,7 +9,7 @@ from pilotage.profiling.screen import lines_of, size_text, time_text
 REPORT = read_report(Path(__file__).parents[1] / "prediction/small.json")
 
 
-def test_the_screen_says_what_was_measured_beside_what_was_predicted():
+def test_the_screen_shows_measurements_next_to_predictions():
     text = "\n".join(line for line, _ in lines_of(REPORT))
     assert "Two layers: training on Graphcore Bow IPU" in text
     assert "1.1 s (median of 5, 900 ms to 1.2 s), predicted 1 s" in text

@@ -46,7 +46,7 @@ def test_a_restored_graph_computes_the_same(assert_equal):
     ]
 
 
-def test_what_is_known_of_a_node_is_restored():
+def test_the_metadata_of_a_node_is_restored():
     graph = traced()
     node = next(node for node in graph.graph.nodes if node.op == "call_function")
     node.meta["stack_trace"] = "model.py:12"

@@ -138,6 +138,6 @@ def test_items_are_views_of_the_ring():
 @pytest.mark.parametrize("mode", list(DataLoaderMode))
 def test_a_loader_without_a_batch_names_both_numbers_in_every_mode(mode, drop_last, numbered, options):
     items = 5 if drop_last else 0
-    expected = r"has 5 items, and one combined batch takes 6 = 2 x 3 micro-batches" if drop_last else "has 0 items"
+    expected = r"has 5 items, but one combined batch takes 6 = 2 x 3 micro-batches" if drop_last else "has 0 items"
     with pytest.raises(ValueError, match=expected):
         list(DataLoader(options(3), numbered(items), 2, mode=mode, drop_last=drop_last))

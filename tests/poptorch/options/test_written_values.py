@@ -107,5 +107,5 @@ def test_arguments_are_read_in_their_order_and_by_name():
         ("./a.b.c", "./a.b.c"),
     ],
 )
-def test_a_string_that_names_a_value_stands_for_it(text, value):
+def test_a_string_can_name_a_value(text, value):
     assert value_of_text(text) is value or value_of_text(text) == value

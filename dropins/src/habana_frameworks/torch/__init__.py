@@ -1,8 +1,8 @@
 """Habana's bridge to PyTorch, without the card. Importing it, or anything in it, registers the device ``hpu``.
 
 Two imports of only this package do nothing yet: beside a CUDA card, because torch supports one accelerator per process,
-and by a library that looks for a Gaudi, because it would train on it unasked. The device is registered when a part of
-the package is used.
+and by a library that looks for a Gaudi, because it would train on the emulated one although nobody asked for that. The
+device is registered when a part of the package is used.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class BlockRecord:
 
     @property
     def is_outside(self) -> bool:
-        """Whether forward has left all blocks; before the first block it counts as inside of that one."""
+        """Whether forward has left all blocks; operations before the first block count as part of it."""
         return bool(self.visits) and self._active is None
 
     @property

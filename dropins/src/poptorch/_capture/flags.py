@@ -24,10 +24,10 @@ def isDispatchTracing() -> bool:
 
 
 def setIpuContext(val: bool) -> None:
-    """Have `isRunningOnIpu` say True outside of forward as well; forward itself always says it."""
+    """Let `isRunningOnIpu` return True outside of forward as well; inside of forward it always does."""
     _says_ipu.set(bool(val))
 
 
 def setDispatchTracing(val: bool) -> None:
-    """Have `isDispatchTracing` say True outside of a capture as well; a capture always says it."""
+    """Let `isDispatchTracing` return True outside of a capture as well; during a capture it always does."""
     _says_tracing.set(bool(val))

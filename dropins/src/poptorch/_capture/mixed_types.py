@@ -1,8 +1,8 @@
 """PopTorch's rules for operands of different floating-point types.
 
-PopTorch takes the type of a result from torch, but without torch's demand that both operands have the same type. A
-half-precision activation stays half when it meets float32 weights: the weights are cast for the operation and keep
-their own type, so they are updated as float32. Torch's promotion rules apply to all other functions.
+PopTorch takes the type of a result from torch, but unlike torch it does not require both operands to have the same
+type. A half-precision activation stays half when it meets float32 weights: the weights are cast for the operation and
+keep their own type, so they are updated as float32. Torch's promotion rules apply to all other functions.
 """
 
 from __future__ import annotations

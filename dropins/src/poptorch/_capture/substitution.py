@@ -24,7 +24,7 @@ class SubstitutionManager(Protocol):
         ...
 
     def restore(self) -> None:
-        """Put back what was there."""
+        """Restore the original functions."""
         ...
 
 

@@ -27,7 +27,7 @@ Kind = TypeVar("Kind")
 
 
 class UnreadSettings:
-    """Compares optimizers with what was last read of them, and warns once for each that a change has no effect.
+    """Compares optimizers with what was last read of them, and warns once for each whose changes have no effect.
 
     PopTorch reads an optimizer only in `setOptimizer`.
     """

@@ -1,6 +1,6 @@
 """The method `copyWeightsToHost` that programs replace on a wrapped model, to count the copies that reading causes.
 
-PopTorch copies newer weights as soon as anybody touches the table of a module's parameters; here, using one of them is
+PopTorch copies newer weights as soon as anything touches the table of a module's parameters; here, using one of them is
 enough to see its newest values. For a program that counts copies, the tables are watched as well.
 """
 

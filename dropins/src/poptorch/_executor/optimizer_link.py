@@ -147,7 +147,7 @@ class OptimizerLink:
             self.optimizer.ipu_state_is_dirty = not self.optimizer.host_state_is_dirty
 
     def go_offline(self) -> None:
-        """Show no state of the device: none will run this program here."""
+        """Show no state of the device, since this program will not run here."""
         if isinstance(self.optimizer, Optimizer):
             self.optimizer.forget_device()
 

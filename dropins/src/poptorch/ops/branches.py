@@ -16,7 +16,7 @@ _taken: ContextVar[Tensor | None] = ContextVar("poptorch_branch_taken", default=
 
 
 def branch_taken() -> Tensor | None:
-    """A tensor that says whether what is captured now runs at run time; None means always."""
+    """A tensor that tells at run time whether the operations captured now take effect; None means always."""
     return _taken.get()
 
 

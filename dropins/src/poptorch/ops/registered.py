@@ -83,7 +83,7 @@ def _clear_attribute(attribute: str, key: str) -> None:
 
 @_operation("optimizer_group(int group, Tensor[] inputs) -> ()")
 def _optimizer_group(group: int, inputs: list[Tensor]) -> None:
-    """The optimizer itself says which parameters are in which group."""
+    """Nothing: the optimizer itself defines which parameters are in which group."""
 
 
 @_operation("begin_multi_conv() -> ()")
@@ -267,7 +267,7 @@ def _end_if_block(outputs: list[Tensor], condition: Tensor) -> list[Tensor]:
 
 @_operation("call_cpu_op(Tensor[] inputs, str name) -> ()")
 def _call_cpu_op(inputs: list[Tensor], name: str) -> None:
-    """What follows is part of the program: everything here runs on the host's terms."""
+    """Nothing: the operations that follow are captured like all others."""
 
 
 @_operation("end_cpu_op(Tensor[] output) -> Tensor[]")

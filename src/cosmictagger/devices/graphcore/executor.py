@@ -186,7 +186,7 @@ class PopTorchExecutor:
     def _lost_updates(self) -> tuple[str, ...]:
         """A problem if the configured optimizer never stepped."""
         if self._optimizer is None or not self._updates or not SLOTS[self._kind]:
-            # Without a state, such as SGD's, nothing shows who stepped.
+            # An optimizer without state, such as SGD, shows nothing of its steps.
             return ()
         if has_stepped(self._optimizer.state_dict()):
             return ()

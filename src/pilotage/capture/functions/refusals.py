@@ -51,7 +51,7 @@ ADVICE: Mapping[str, str] = {
     "full": _SIZE,
     "is_nonzero": _CHOICE,
     "item": _NUMBER,
-    "linalg_lstsq": "torch.linalg.lstsq(a, b, driver='gels') has a result of known shape, and so has 'gelsy'.",
+    "linalg_lstsq": "torch.linalg.lstsq(a, b, driver='gels') returns results of known shape, and so does 'gelsy'.",
     "masked_select": _MASK,
     "nonzero": _POSITIONS,
     "numpy": _NUMPY,

@@ -87,7 +87,7 @@ def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) 
         weights = torch.ones_like(input, dtype=torch.int64)
     elif weights.dtype is not torch.float32:
         weights = weights.to(torch.float64)
-    beyond = "torch.bincount found a number that is not below minlength, which says how many bins a program has"
+    beyond = "torch.bincount found a value that is not below minlength, the number of bins in a captured program"
     ASSERT_ASYNC((input < minlength).all(), beyond)
     return weights.new_zeros(minlength).scatter_add(0, input.to(torch.int64), weights)
 

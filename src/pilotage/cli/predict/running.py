@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> int:
 def _notes(found: Found) -> list[str]:
     notes = []
     if found.values_read:
-        notes.append(f"The script asked for {found.values_read} values of tensors without values, and got 1 each time.")
+        notes.append(f"The script read {found.values_read} values of tensors that have none, and got 1 each time.")
     if getattr(found.what, "eager", False):
-        notes.append("The script is plain PyTorch: its operations are predicted one by one, each started from Python.")
+        notes.append("The script is plain PyTorch: its operations are predicted one by one, each launched from Python.")
     return notes

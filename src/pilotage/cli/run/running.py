@@ -88,7 +88,7 @@ def notices(options: Namespace) -> list[str]:
     found = []
     if given:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        found.append(f"No effect without a V-IPU server and mpirun: {flags}.")
+        found.append(f"Without effect, since there is no V-IPU server and no mpirun: {flags}.")
     return found
 
 

@@ -82,7 +82,7 @@ class Tolerance:
         return max(objections)[1] if objections else ""
 
     def _differing(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
-        """Results that differ too much from the graph: by how many times the tolerance, and a description."""
+        """Results that differ too much from the graph: how far beyond the tolerance, as a factor, and a description."""
         worst, worst_loud = max(self._noise, default=0.0), max(self._loud_noise, default=0.0)
         for name, left, right, own, loud in zip(
             self._names, self._expected, found, self._noise, self._loud_noise, strict=True
@@ -94,11 +94,11 @@ class Tolerance:
             if distance > allowed:
                 yield (
                     distance / allowed,
-                    f"{_described(name, left)}, is off by {distance:.2g}, and rounding explains {allowed:.2g}",
+                    f"{_described(name, left)}, is off by {distance:.2g}, but rounding explains only {allowed:.2g}",
                 )
 
     def _less_exact(self, found: Sequence[Tensor]) -> Iterator[tuple[float, str]]:
-        """Results that differ too much from float64: by how many times the tolerance, and a description."""
+        """Results that differ too much from float64: how far beyond the tolerance, as a factor, and a description."""
         worst, worst_loud = (
             max((error for error in errors if error < _MEANINGLESS), default=0.0)
             for errors in (self._errors, self._loud_errors)

@@ -31,7 +31,7 @@ def poprun_world(environment: Mapping[str, str]) -> World | None:
     if local < 1 or total % local or first % local:
         raise OptionError(
             f"{LOCAL_REPLICAS} is {local}. It must divide {TOTAL_REPLICAS}, which is {total}, and {FIRST_REPLICA}, "
-            f"which is {first}: all instances have equally many replicas."
+            f"which is {first}: all instances have the same number of replicas."
         )
     address, port = master_address(environment)
     directory = environment.get(JOB_DIRECTORY.name) or None

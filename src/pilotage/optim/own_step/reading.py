@@ -19,7 +19,7 @@ from pilotage.optim.settings import NOT_READ, SCHEDULER_SETTINGS, as_number
 from pilotage.torch_private import DisableTorchFunctionSubclass, FakeTensorMode, bare_step
 
 _REASONS: Mapping[type[torch.optim.Optimizer], str] = {
-    torch.optim.LBFGS: "it runs the model several times in each step, as its line search needs it. Use Adam or SGD.",
+    torch.optim.LBFGS: "its line search runs the model several times in each step. Use Adam or SGD.",
     torch.optim.SparseAdam: "it takes sparse gradients, and those of a program are dense. Use Adam, and "
     "sparse=False in Embedding.",
 }

@@ -37,7 +37,7 @@ class OwnStepRule:
     """The step() of an optimizer's class, run on the tensors of a program while it is captured."""
 
     description: str
-    """The optimizer, its settings and its state, as JSON: what two equal rules have in common, and what is stored."""
+    """The optimizer, its settings and its state, as JSON: rules with the same text are equal, and files store it."""
 
     stepper: Stepper | None = field(default=None, compare=False, repr=False)
     """Runs step(); a stored rule has none, because its program has been captured."""

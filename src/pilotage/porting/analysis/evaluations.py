@@ -129,7 +129,7 @@ def _is_batch_loop(project: Project, source: Source, loop: ast.AST | None, loade
 
 
 def _trains(call: ast.Call) -> bool:
-    """Whether a call goes backward, or calls a wrapped model that an earlier port has made."""
+    """Whether a call is a backward pass, or calls a wrapped model that an earlier port has made."""
     return getattr(call.func, "attr", "") == "backward" or (path_of(call.func) or "").endswith("training_model")
 
 

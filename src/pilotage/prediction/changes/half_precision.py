@@ -1,4 +1,4 @@
-"""The lines to write for half precision, and what they do not change."""
+"""The lines to write for half precision, and notes on what stays in float32."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def parse_report(text: str) -> Report:
     found = data.get("format") if isinstance(data, dict) else None
     if found != FORMAT:
         given = f"its format is {found!r}" if found is not None else "it has no format"
-        raise ReportError(f"This is not a report that can be read here: {given}, expected {FORMAT!r}.")
+        raise ReportError(f"This version of Pilotage cannot read the report: {given}, expected {FORMAT!r}.")
     return value_of(Report, data)
 
 

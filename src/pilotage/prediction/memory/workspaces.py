@@ -17,7 +17,7 @@ def workspace_of(work: Work, model: DeviceModel) -> int:
 
 
 def _of_pass(part: Convolution) -> int:
-    """Operands in the layout that the kernels want, with channels beside each other, and partial sums."""
+    """Operands in the layout that the kernels want, with contiguous channels, and partial sums."""
     if part.groups > 1 or part.channels_in < 2:
         return 0
     partial = min(_MOST_PARTIAL_SUMS, _PARTIAL_SUMS * part.weight_bytes) if part.way == "weight" else 0

@@ -1,6 +1,6 @@
 """The time of an operation on a card, which runs kernels one after the other.
 
-A kernel takes as long as its arithmetic or its memory traffic, whichever is longer, and a little to start.
+A kernel takes as long as its arithmetic or its memory traffic, whichever is longer, plus a little to start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The time of one pass of a convolution on a card.
 
-Kernels multiply blocks of channels, which are filled up with zeros: 8 channels cost as much as a whole block. Channels
-have to lie beside each other; in the layout channels-first, images are brought into that order first.
+Kernels multiply blocks of channels, which are padded with zeros: 8 channels cost as much as a whole block. Channels
+must be contiguous, so images in the channels-first layout are reordered first.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class StageSeconds:
 
 
 def pipeline_schedule(stages: Sequence[StageSeconds], micro_batches: int) -> Pipeline:
-    """One forward and one backward in turn, each as soon as its input has arrived; then all stages update."""
+    """Forward and backward passes in alternation, each as soon as its input has arrived; then all stages update."""
     count = len(stages)
     ends: dict[tuple[str, int, int], float] = {}
     entries: list[PipelineEntry] = []

@@ -81,7 +81,7 @@ def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> 
                 name="precision-not-as-asked",
                 where=each["line"],
                 message=f"{each['type']} is requested here, but the products of a step were computed in {found}.",
-                remedy="Ask for it on the device that computes, for the module that is trained.",
+                remedy="Request it for the device that computes and the module that is trained.",
             )
     if before is None:
         return

@@ -56,7 +56,7 @@ class _Schedule:
         self.changed = 0
         """How many updates were made after it had changed the rate."""
         self.ignored = 0
-        """How many of them applied another rate."""
+        """How many of these updates applied another rate."""
         self.example: list[list[float]] = []
         """What it asked for and what was applied instead, the first time."""
 

@@ -36,7 +36,7 @@ def _arrays_and_file(file: Any = None, *arrays: Any, **named: Any) -> tuple[Any,
 
 
 class SaveWatch:
-    """Compares what is saved with the weights that are trained at that moment."""
+    """Compares saved weights with those that are being trained at that moment."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

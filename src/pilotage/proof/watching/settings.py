@@ -1,4 +1,4 @@
-"""What a watched process is asked to do, as text in a variable of its environment."""
+"""The settings of a watched process, as text in an environment variable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WatchSettings:
     """How many times larger the batches of training loaders become, to equal those of a port."""
 
     gradient_factor: float = 1.0
-    """By what gradients are multiplied before each update, to equal a port's reduction."""
+    """The factor on gradients before each update, to equal a port's reduction."""
 
     noise: float = 0.0
     """The relative size of the rounding errors that are added to the weights before each update."""

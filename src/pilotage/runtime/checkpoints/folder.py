@@ -127,7 +127,7 @@ class Checkpoints:
         if len(runs) > 1:
             listed = ", ".join(f"{name} up to step {step}" for name, step in runs.items())
             raise ProgramFileError(
-                f"{self.folder} contains checkpoints of {len(runs)} runs: {listed}. Move the runs away that should "
+                f"{self.folder} contains checkpoints of {len(runs)} runs: {listed}. Move away the runs that should "
                 "not be continued."
             )
         proposed = everyone[0]["proposed"]

@@ -40,7 +40,7 @@ def divided(call: BoundCall, first: Sequence[TensorSpec], batching: Batching, na
         f"gradient accumulation x replicas. If they have {usual[0]} rows each as in the first call, it also takes "
         f"fewer of them, in multiples of {rounds}"
         + (", or less than that as one update" if batching.replicas == 1 else "")
-        + ". pilotage.batches(loader, step) divides an epoch like that."
+        + ". pilotage.batches(loader, step) divides an epoch that way."
     )
 
 

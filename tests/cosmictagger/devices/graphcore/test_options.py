@@ -32,7 +32,7 @@ def test_the_options_follow_the_configuration():
     assert options.random_seed == torch.initial_seed() % 2**31
 
 
-def test_under_poprun_poprun_sets_replicas_and_says_so(under_poprun, caplog):
+def test_poprun_sets_the_replicas_and_a_notice_says_so(under_poprun, caplog):
     caplog.set_level(logging.INFO)
     options = options_for(Run(num_replicas=7), NUMBER_TYPES[Precision.float32], [], training=True)
     assert options.replication_factor == 2

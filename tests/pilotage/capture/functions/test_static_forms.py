@@ -95,7 +95,7 @@ def test_a_value_outside_the_bins_raises():
     module = nn.Module()
     module.forward = lambda x: torch.bincount(x, minlength=3)
     program = pilotage.inference(module)
-    with pytest.raises(RuntimeError, match=r"torch\.bincount found a number that is not below minlength"):
+    with pytest.raises(RuntimeError, match=r"torch\.bincount found a value that is not below minlength"):
         program(COUNTS)
 
 

@@ -20,7 +20,7 @@ def test_operations_and_tensors_have_their_lines(chain_prediction):
     assert any(each.source is not None for each in device.memory.peak.live)
 
 
-def test_what_stands_out_is_said(chain_prediction):
+def test_insights_name_the_largest_shares(chain_prediction):
     insights = described(chain_prediction("bow")).insights
     assert any("calls and copies" in each for each in insights)
     assert insights[-1].startswith("At the peak, ")

@@ -113,7 +113,7 @@ def test_data_cannot_end_its_script_element():
     assert json.loads(written) == {"text": "</script> <!-- & \u2029 \ud800"}
 
 
-def test_what_is_filled_in_is_not_searched_for_more_places():
+def test_inserted_text_is_not_searched_for_placeholders():
     assert filled("a {{one}} b {{two}} c", {"one": "{{two}}", "two": "2"}) == "a {{two}} b 2 c"
 
 

@@ -131,7 +131,7 @@ def test_a_script_that_never_trains_is_refused(found, text, problem):
         found(text)
 
 
-def test_what_is_not_there_is_refused():
+def test_a_missing_script_is_refused():
     with pytest.raises(PredictionError, match="does not exist"):
         find("nowhere.py")
     with pytest.raises(PredictionError, match="neither a script"):

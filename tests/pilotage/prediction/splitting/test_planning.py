@@ -86,7 +86,7 @@ def test_of_the_splits_that_fit_nearly_the_best_is_found(subject_of, seed):
     assert plan.slowest <= 1.1 * min(slowest_of(each) for each in fitting)
 
 
-def test_where_nothing_fits_the_plan_says_so(subject_of):
+def test_the_plan_says_that_nothing_fits(subject_of):
     prediction = prediction_of(subject_of, [512] * 4)
     tiny = replace(prediction.model, memory=replace(prediction.model.memory, capacity_bytes=1000))
     plan = plan_split(replace(prediction, model=tiny), 2)

@@ -20,7 +20,7 @@ def test_a_training_step_has_forward_backward_and_update_with_modules_and_lines(
     assert sum(each.work.flops for each in products) == 11 * 2 * 8 * 64 * 64
 
 
-def test_state_inputs_and_activations_are_told_apart(subject_of):
+def test_state_inputs_and_activations_are_distinguished(subject_of):
     (step,) = traced_steps(captured_for(subject_of(), "card")).values()
     bytes_ = dict.fromkeys(Category, 0)
     for tensor in step.tensors:

@@ -56,7 +56,7 @@ def test_fresh_memory_that_nothing_else_needs_is_overwritten_with_the_same_bits(
         pytest.param(lambda a, b: [a @ b + b.double()], id="another type"),
     ],
 )
-def test_memory_that_others_need_or_that_has_another_form_is_kept(function):
+def test_memory_that_is_still_needed_or_has_another_shape_is_kept(function):
     graph = make_fx(function)(A, B)
     a, b = A.clone(), B.clone()
     assert all(torch.equal(*each) for each in zip(straight_line(graph)(a, b), function(A, B), strict=True))

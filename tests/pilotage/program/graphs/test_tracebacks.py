@@ -57,7 +57,7 @@ def test_the_variable_asks_for_all_frames(monkeypatch):
     assert not hasattr(error, "__notes__")
 
 
-def test_an_error_of_ours_stands_for_its_cause_at_the_users_line():
+def test_our_error_replaces_its_cause_at_the_users_line():
     error = failure(trained(Branching(2, 2)), torch.ones(2, 2))
     assert isinstance(error, PilotageError)
     assert functions(error) == ["forward"]

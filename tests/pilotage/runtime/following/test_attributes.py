@@ -119,7 +119,7 @@ def test_equal_values_in_other_objects_are_not_a_change():
     assert not look.differs()
 
 
-def test_modes_are_told_apart_from_other_values():
+def test_modes_are_distinguished_from_other_values():
     part = Part()
     look = QuickLook(part)
     part.layer.eval()

@@ -128,7 +128,7 @@ class Shown:
         self.state_dict = lambda: state
 
 
-def test_one_shape_refuses_others_as_before():
+def test_with_one_shape_calls_of_other_shapes_are_refused():
     _, _, step, _, _, _ = pair(shapes=1)
     step(*batch(8))
     with pytest.raises(InputError, match="Shape mismatch"):

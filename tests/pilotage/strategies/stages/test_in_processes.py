@@ -87,7 +87,7 @@ def different_shapes():
     return None
 
 
-def test_stages_of_different_models_are_told_apart(world):
+def test_stages_of_different_models_are_refused(world):
     for message in world(different_shapes, 1, stages=2):
         assert message is not None
         assert message.startswith("What stage 0 sends is not what stage 1 expects.")

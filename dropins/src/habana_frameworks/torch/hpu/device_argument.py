@@ -19,5 +19,5 @@ def index_of(device: Device) -> int | None:
         return device
     place = torch.device(device)
     if place.type != "hpu":
-        raise ValueError(f"An hpu device was expected; {device!r} was given. Say 'hpu' or 'hpu:0'.")
+        raise ValueError(f"An hpu device was expected; {device!r} was given. Use 'hpu' or 'hpu:0'.")
     return place.index

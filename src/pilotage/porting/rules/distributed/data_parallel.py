@@ -67,7 +67,7 @@ def _unwrap(porting: Porting, source: Source, call: ast.Call) -> None:
         call,
         NAME,
         Severity.NOTE,
-        f"The whole batch is one replica's, which trains the same as before. For n replicas, {_replicas(porting)} and "
+        f"One replica gets the whole batch, and training stays the same. For n replicas, {_replicas(porting)} and "
         "divide the batch size by n.",
     )
 
@@ -104,7 +104,7 @@ for x, y in loader:
     optimizer.step()
 torch.save(model.state_dict(), "model.pt")
 """,
-        finds="The whole batch is one replica's",
+        finds="One replica gets the whole batch",
     ),
     apply=apply,
 )

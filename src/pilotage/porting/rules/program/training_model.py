@@ -55,7 +55,7 @@ def _say_which_optimizer(porting: Porting, planned: PlannedStep) -> None:
         planned.step.optimizer,
         NAME,
         Severity.NOTE,
-        f"The wrapped model gets {optimizer}, which makes the steps of this script. A new optimizer for the wrapped "
+        f"The wrapped model gets {optimizer}, the optimizer that this script steps. A new optimizer for the wrapped "
         "model, as in some guides, would train with other settings than the script's.",
     )
 

@@ -22,11 +22,11 @@ _VALUES = {"item", "tolist", "any", "all", "sum", "mean", "max", "min", "norm", 
 
 
 def apply(porting: Porting) -> None:
-    """Refuse steps and forward methods that decide by the values of tensors."""
+    """Refuse steps and forward methods that depend on the values of tensors."""
     for each in porting.plan.refusals:
         if each.rule == NAME:
-            what = f"{each.detail!r} decides" if each.detail else "This decides"
-            message = f"{what} by the values of tensors whether or how the step is made."
+            where = f": {each.detail!r}" if each.detail else ""
+            message = f"Whether or how the step runs depends on the values of tensors{where}."
             porting.find(each.source, each.node, NAME, Severity.REFUSED, message, _REMEDY)
     for source in porting.project.sources if porting.plan.steps else ():
         for node in source.nodes:
@@ -47,7 +47,7 @@ def _look_into(porting: Porting, source: Source, method: Function) -> None:
                 node.test,
                 NAME,
                 Severity.REFUSED,
-                f"{ast.unparse(node.test)!r} decides by the values of tensors what forward computes.",
+                f"What forward computes depends on the values of tensors: {ast.unparse(node.test)!r}.",
                 _REMEDY,
             )
 
@@ -78,7 +78,7 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """,
-        finds="decides by the values of tensors",
+        finds="depends on the values of tensors",
     ),
     apply=apply,
 )

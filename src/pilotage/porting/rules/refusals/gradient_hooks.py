@@ -33,7 +33,7 @@ def apply(porting: Porting) -> None:
                     node,
                     NAME,
                     Severity.REFUSED,
-                    f"{node.func.attr} calls Python in the backward pass, and a program runs no Python.",
+                    f"{node.func.attr} calls Python in the backward pass, but a program runs no Python.",
                     "Leave the hook out; to change gradients, change the loss, or use max_grad_norm to clip them.",
                 )
 

@@ -10,10 +10,10 @@ __all__ = ["RULE"]
 
 RULE = refusing(
     name="no-update",
-    what="A loop that goes backward without a step of an optimizer in the same loop is refused.",
+    what="A loop that calls backward() is refused if no optimizer takes a step in the same loop.",
     why="The update is part of the program. Weights that are changed by hand, or gradients that are collected by "
     "an inner loop, are not.",
-    message="backward() is called on {}, but no optimizer makes a step in the same loop.",
+    message="backward() is called on {}, but no optimizer takes a step in the same loop.",
     remedy="Use an optimizer instead of changing weights by hand; move step() into the loop with backward().",
     example=Example(
         before=PLAIN_STEP
@@ -26,6 +26,6 @@ for x, y in loader:
             p -= 0.1 * p.grad
             p.grad = None
 """,
-        finds="no optimizer makes a step",
+        finds="no optimizer takes a step",
     ),
 )

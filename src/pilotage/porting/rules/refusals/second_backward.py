@@ -11,9 +11,9 @@ __all__ = ["RULE"]
 RULE = refusing(
     name="second-backward",
     what="Several backward passes in one loop, and graphs that are kept for another one, are refused.",
-    why="A program goes backward once, from one loss.",
+    why="A program has one backward pass, from one loss.",
     message="Another backward pass ({}) belongs to the same step.",
-    remedy="Add the losses up, and go backward once from the sum.",
+    remedy="Add up the losses, and call backward() once on the sum.",
     example=Example(
         before=PLAIN_STEP
         + """\

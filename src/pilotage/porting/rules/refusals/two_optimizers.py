@@ -10,10 +10,10 @@ __all__ = ["RULE"]
 
 RULE = refusing(
     name="two-optimizers",
-    what="A loop in which two optimizers make steps is refused.",
+    what="A loop in which two optimizers take steps is refused.",
     why="A program has one optimizer. Adversarial networks and the like train two models in turn, which is two "
     "programs.",
-    message="A second optimizer, {}, makes steps in this loop; a program has one.",
+    message="A second optimizer, {}, takes steps in this loop; a program has one.",
     remedy="Wrap each model with its own loss and optimizer, and call the wrapped models in turn; or give both "
     "groups of parameters to one optimizer.",
     example=Example(

@@ -23,7 +23,7 @@ from pilotage.proof.watching.watch import Watch
 __all__ = ["SplitCheck"]
 
 _KEPT = 3
-"""How many batches are looked for in what was recorded."""
+"""How many batches are looked for among the recorded operations."""
 
 
 class SplitCheck:

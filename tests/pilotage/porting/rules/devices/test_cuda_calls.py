@@ -49,5 +49,5 @@ def test_the_number_of_gpus_is_one_where_the_original_starts_a_process_for_each(
         ("if torch.cuda.is_available() and count(): model.cuda()", "if False and count():\n    pass\n"),
     ],
 )
-def test_questions_about_cuda_are_answered_and_what_is_left_empty_goes(line, expected):
+def test_checks_for_cuda_are_resolved_and_empty_blocks_are_removed(line, expected):
     assert ported(line) == expected

@@ -127,7 +127,7 @@ SHOWN = TEXT.replace("    total += loss.item()\n", "    {shown}\n")
     ],
 )
 @pytest.mark.parametrize("divided", ["loss = loss / steps", "loss /= steps"])
-def test_a_loss_is_not_multiplied_by_what_it_is_no_longer_divided_by(target, shown, after, divided):
+def test_a_loss_that_is_no_longer_divided_is_not_multiplied_again(target, shown, after, divided):
     text = SHOWN.replace("{shown}", shown).format(divided=divided, length=1)
     report = port_texts({Path("script.py"): text}, target)
     assert f"    {after}\n" in report.files[0].after

@@ -64,7 +64,7 @@ def test_a_condition_on_a_setting_becomes_part_of_the_option():
         ("nn.utils.clip_grad_norm_([model.weight], 1.0)", "Only some of the trained parameters"),
     ],
 )
-def test_what_no_option_says_is_refused(clip, message):
+def test_clipping_without_an_equivalent_option_is_refused(clip, message):
     assert message in refusal(clip)
 
 

@@ -170,7 +170,7 @@ class HPUGraph:
         """Copy tensors into those of the capture, then run the recorded operations."""
         if len(static_tlist) != len(tlist):
             raise ValueError(
-                f"{len(tlist)} tensors were given for {len(static_tlist)} of the capture. Give one for each."
+                f"{len(tlist)} tensors were given, but {len(static_tlist)} were captured. Give one for each."
             )
         for place, value in zip(static_tlist, tlist, strict=True):
             place.detach().copy_(value.detach())

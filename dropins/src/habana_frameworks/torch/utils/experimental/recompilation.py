@@ -111,7 +111,7 @@ def detect_recompilation_auto_model(
     if dist.is_available() and dist.is_initialized():
         raise RuntimeError("detect_recompilation_auto_model works in one process only, without torch.distributed.")
     if hasattr(model, _IS_WRAPPED):
-        raise RuntimeError("This model is followed already. Use detect_recompilation_auto_model once.")
+        raise RuntimeError("This model is already being observed. Use detect_recompilation_auto_model once.")
     detector = _Detector(mdlname, waittime, csv_out)
     for path, module in model.named_modules():
         detector.follow(module, path)
