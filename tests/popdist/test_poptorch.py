@@ -134,5 +134,5 @@ def test_a_process_that_expects_others_explains_how_to_start_them():
     exec(MODEL, scope)
     model = scope["Classifier"]()
     wrapped = poptorch.trainingModel(model, options, poptorch.optim.SGD(model.parameters(), lr=0.1))
-    with pytest.raises(poptorch.Error, match=r"rank 0 of 2, by the options.*MASTER_ADDR.*poprun"):
+    with pytest.raises(poptorch.Error, match=r"rank 0 of 2 \(set by the options\).*MASTER_ADDR.*poprun"):
         wrapped(torch.ones(2, 6), torch.zeros(2, dtype=torch.long))
