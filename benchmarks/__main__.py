@@ -28,6 +28,7 @@ BENCHMARKS = (
     "offloading",
     "loading",
     "instances",
+    "stages",
     "world_of_one",
     "cosmic_reading",
     "cosmic_step",
