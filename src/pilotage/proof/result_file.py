@@ -107,6 +107,7 @@ def _run(run: WatchedRun) -> dict[str, Any]:
                 "indices": each.indices,
                 "content": each.content,
                 "rates": each.rates,
+                "optimizer": each.optimizer,
                 "exchanges": each.exchanges,
                 "device": each.device,
             }
