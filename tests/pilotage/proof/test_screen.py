@@ -1,7 +1,5 @@
 import json
 import runpy
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,33 +120,6 @@ def test_a_result_file_holds_all_that_is_needed_to_repeat_the_proof(process, pro
     made_by = data["runs"]["AFTER"]["updates"][2]["optimizer"]
     assert [each["kind"] for each in data["runs"]["AFTER"]["optimizers"] if each["number"] == made_by] == ["SGD"]
     assert (data["runs"]["BEFORE"]["batch_factor"], data["runs"]["BEFORE"]["gradient_factor"]) == (1, 1.0)
-
-
-def test_a_result_file_tells_other_versions_of_the_scripts(process, proof_of, tmp_path):
-    script = tmp_path / "port.py"
-    script.write_text("first")
-    proof = proof_of(process(10), process(10))
-    proof = replace(proof, request=Request(before=None, after=("python", str(script), "lost.py")))
-    first = as_data(proof)["scripts"]
-    script.write_text("second")
-    assert [*first] == [*as_data(proof)["scripts"]] == [str(script)]
-    assert as_data(proof)["scripts"] != first
-
-
-@pytest.mark.parametrize(
-    ("command", "repeated"),
-    [
-        ("/elsewhere/bin/python3.11", sys.executable),
-        ("/elsewhere/bin/poprun", str(Path(sys.executable).parent / "poprun")),
-        ("/usr/bin/mpirun", "/usr/bin/mpirun"),
-        ("python", "python"),
-    ],
-)
-def test_a_result_of_another_environment_is_repeated_in_this_one(tmp_path, command, repeated):
-    wanted = {"before": [command, "a.py"], "after": ["b"], "steps": 9, "seed": 3, "timeout": 5.0, "align": True}
-    path = tmp_path / "result.json"
-    path.write_text(json.dumps({"request": {**wanted, "interpreter": "/elsewhere/bin/python"}}))
-    assert read_request(path).before == (repeated, "a.py")
 
 
 def larger(number):

@@ -76,10 +76,8 @@ class ModuleWatch:
         self._watch = watch
         self._outermost: weakref.ref[nn.Module] | None = None
         self._mode: ModeCheck | None = None
-        self._has_ended = False
-        """Whether the forward pass of that module is over."""
-        self._later: list[weakref.ref[nn.Module]] = []
-        """Modules that were called after it and before backward: one of them may be what is trained."""
+        self._later: list[weakref.ref[nn.Module]] | None = None
+        """Modules that were called after it and before backward: one may be what is trained. None while it runs."""
         self.rows: int | None = None
         """How many rows the outermost module was given, in the first updates."""
         self.given: Collection[int] = ()
@@ -115,9 +113,10 @@ class ModuleWatch:
             return
         if self._watch.is_in_program or not torch.is_grad_enabled():
             return
-        if (self._outermost is not None and not self._has_ended) or next(module.parameters(), None) is None:
+        is_within = self._outermost is not None and self._later is None
+        if is_within or next(module.parameters(), None) is None:
             return
-        if self._outermost is not None:
+        if self._later is not None:
             self._later.append(weakref.ref(module))
             return
         self._outermost = weakref.ref(module)
@@ -131,7 +130,7 @@ class ModuleWatch:
         if torch.compiler.is_compiling():
             return
         if module is self.outermost and not self._watch.is_in_program:
-            self._has_ended = True
+            self._later = self._later or []
             found = tensors_in(output)
             self._returned = [each for each in found if each.numel() == 1 and each.grad_fn is not None]
 
@@ -143,8 +142,8 @@ class ModuleWatch:
     def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
         """Note the mode of the module that was run; the hook on all modules goes once it is known."""
         self.given = self.inputs = ()
-        if self._later:
-            self._choose(root)
+        if self._outermost is not None and self._later:
+            self._choose([self._outermost, *self._later], root)
         module = self.outermost
         if module is None:
             return
@@ -165,18 +164,17 @@ class ModuleWatch:
             self.is_over = self._mode is not None and not self._mode.depends_on_mode
         else:
             self._outermost = None
-            self._has_ended = False
+        self._later = None
 
-    def _choose(self, root: Tensor) -> None:
+    def _choose(self, called: Sequence[weakref.ref[nn.Module]], root: Tensor) -> None:
         """Take the first module with parameters behind a loss: before it, a script may have called a teacher."""
         trained = _trained_by(root)
-        for each in (self._outermost, *self._later):
-            module = None if each is None else each()
+        for each in called:
+            module = each()
             if module is not None and any(parameter in trained for parameter in module.parameters()):
                 if each is not self._outermost:
                     self._outermost, self._mode, self._returned = each, ModeCheck(module), []
                 break
-        self._later = []
 
     def _outermost_facts(self, module: nn.Module, facts: dict[str, Any]) -> None:
         facts["module"] = type(module).__name__
