@@ -28,7 +28,9 @@ class Skeleton:
     """The Python side of a module, with the module's own tensors."""
 
     def __init__(self, module: nn.Module, modes: Mapping[nn.Module, bool]) -> None:
-        self._module = _copied(module, {id(tensor): tensor for tensor in _state(module).values()})
+        # Attributes with a history, such as the weight that `nn.utils.weight_norm` computes, cannot be copied.
+        memo = {id(constant): constant.detach() for constant in _constants(module) if not constant.is_leaf}
+        self._module = _copied(module, memo | {id(tensor): tensor for tensor in _state(module).values()})
         for own, original in zip(self._module.modules(), module.modules(), strict=True):
             own.training = modes.get(original, original.training)
         self._original = module

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import platform
+import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -76,7 +79,9 @@ def as_data(proof: Proof) -> dict[str, Any]:
             "seed": request.seed,
             "timeout": request.timeout,
             "align": request.align,
+            "interpreter": sys.executable,
         },
+        "scripts": _scripts(request),
         "runs": {each.name: _run(each) for each in (proof.before, proof.after) if each is not None},
         "versions": _versions(),
         "machine": _machine(),
@@ -88,6 +93,8 @@ def _run(run: WatchedRun) -> dict[str, Any]:
         "command": run.command,
         "status": run.status,
         "seconds": round(run.seconds, 3),
+        "batch_factor": run.settings.batch_factor,
+        "gradient_factor": run.settings.gradient_factor,
         "seen_to_its_end": run.is_complete,
         "error": run.failure,
         "processes": run.record.processes,
@@ -100,6 +107,7 @@ def _run(run: WatchedRun) -> dict[str, Any]:
                 "indices": each.indices,
                 "content": each.content,
                 "rates": each.rates,
+                "optimizer": each.optimizer,
                 "exchanges": each.exchanges,
                 "device": each.device,
             }
@@ -109,6 +117,13 @@ def _run(run: WatchedRun) -> dict[str, Any]:
         "optimizers": run.record.first.summary.get("optimizers", []),
         "programs": [dict(each) for each in run.record.first.named("program")],
     }
+
+
+def _scripts(request: Request) -> dict[str, str]:
+    """The scripts that the commands name, each with the SHA-256 of its text."""
+    words = dict.fromkeys((*(request.before or ()), *request.after))
+    paths = [Path(word) for word in words if word.endswith(".py")]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 
 def _versions() -> dict[str, str]:
@@ -136,9 +151,10 @@ def read_request(path: Path) -> Request:
     try:
         data = json.loads(path.read_text())
         wanted = data["request"]
+        beside = Path(wanted.get("interpreter", sys.executable)).parent
         return Request(
-            before=None if wanted["before"] is None else tuple(wanted["before"]),
-            after=tuple(wanted["after"]),
+            before=None if wanted["before"] is None else _here(wanted["before"], beside),
+            after=_here(wanted["after"], beside),
             steps=int(wanted["steps"]),
             seed=int(wanted["seed"]),
             timeout=float(wanted["timeout"]),
@@ -146,5 +162,14 @@ def read_request(path: Path) -> Request:
         )
     except OSError as error:
         raise ProofError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError):
         raise ProofError(f"{path} is not a result of `pilotage prove`.") from None
+
+
+def _here(command: Sequence[str], beside: Path) -> tuple[str, ...]:
+    """A command of a result file; Python and launchers that lay beside it are those of this environment."""
+    first = Path(command[0])
+    if first.parent == beside:
+        own = Path(sys.executable)
+        return (str(own if first.name.startswith("python") else own.parent / first.name), *command[1:])
+    return tuple(command)

@@ -31,6 +31,8 @@ class Step:
 
     content: tuple[float, ...] | None
     rates: tuple[float, ...]
+    optimizer: int | None
+    """The number of the optimizer that made it, in the first process."""
     exchanges: int
     device: str
     line: str | None
@@ -61,6 +63,7 @@ def _step(number: int, updates: Sequence[Update]) -> Step:
         indices=None if None in indices else tuple(sorted(index for each in indices for index in each or ())),
         content=None if None in contents or len(contents) > 1 else tuple(contents[0] or ()),
         rates=tuple(updates[0].rates),
+        optimizer=updates[0].fields.get("optimizer"),
         exchanges=sum(each.fields["exchanges"] for each in updates),
         device=updates[0].device,
         line=updates[0].line,

@@ -38,6 +38,8 @@ class ArrivalCheck:
         self._around_forward = around_forward
         self._calls = 0
         self._has_run = False
+        self._saw_no_gradients = False
+        """Whether the last compared update would have been the same with any gradients."""
         self._skeleton: Skeleton | None = None
         self._problem = ""
         try:
@@ -56,9 +58,12 @@ class ArrivalCheck:
         Collective: all instances and stages must ask.
         """
         period = self.options.period
-        if self._calls and (period is None or self._calls % period):
+        sees_no_gradients = plan is not None and _hides_gradients(plan)
+        is_due = not self._calls or (period is not None and not self._calls % period)
+        if not is_due and (sees_no_gradients or not self._saw_no_gradients):
             self.count_call()
             return None
+        self._saw_no_gradients = sees_no_gradients
         reason = self._problem if self._skeleton is None else obstacle(session.program, session.strategy)
         if session.tier is Tier.EAGER and not self.options.is_explicit:
             reason = "the eager tier runs the module's own Python"
@@ -92,4 +97,9 @@ class ArrivalCheck:
     @property
     def is_over(self) -> bool:
         """Whether no later call of this program will be compared."""
-        return self._calls > 0 and self.options.period is None
+        return self._calls > 0 and self.options.period is None and not self._saw_no_gradients
+
+
+def _hides_gradients(plan: OptimizerPlan) -> bool:
+    """Whether an update shows nothing of the gradients, as that of plain SGD whose warm-up begins at zero."""
+    return all(not group.rule.slots and group.values.get("lr") == 0.0 for group in plan.groups)

@@ -55,6 +55,16 @@ def test_hooks_of_gradients_come_along():
     assert own["first.weight"].grad.tolist() == [[10, 10], [10, 10]]
 
 
+def test_attributes_that_were_computed_from_weights_are_copied_by_their_values():
+    module = Tied()
+    module.computed = 2 * module.first.weight
+    own = {name: nn.Parameter(torch.zeros_like(each)) for name, each in module.named_parameters()}
+    filled = Skeleton(module, modes_of(module)).filled(own, torch.clone)
+    assert torch.equal(filled.computed, module.computed)
+    assert filled.computed.is_leaf
+    assert not module.computed.is_leaf
+
+
 def test_what_cannot_be_copied_is_named():
     module = Tied()
     module.lock = threading.Lock()

@@ -130,3 +130,14 @@ def test_what_torch_compile_has_wrapped_is_compared_without_being_compiled(monke
     step = pilotage.training(layer, optimizer, loss=nn.MSELoss(), check="first", listeners=[events.append])
     step(torch.ones(4, 3), torch.zeros(4, 2))
     assert [event.agrees for event in events if isinstance(event, Checked)] == [True]
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("normalized", [nn.utils.weight_norm, nn.utils.spectral_norm])
+def test_weights_that_a_hook_computes_are_compared(monkeypatch, normalized):
+    monkeypatch.setenv("PILOTAGE_BACKEND", "cpu")
+    layer = normalized(nn.Linear(3, 2))
+    optimizer, events = torch.optim.SGD(layer.parameters(), lr=0.1), []
+    step = pilotage.training(layer, optimizer, loss=nn.MSELoss(), check="first", listeners=[events.append])
+    step(torch.ones(4, 3), torch.zeros(4, 2))
+    assert [event.agrees for event in events if isinstance(event, Checked)] == [True]

@@ -95,6 +95,58 @@ def test_an_endless_script_is_ended_after_the_last_update(watched, script):
     assert sorted(run.record.first.weights) == [*range(11), 12]
 
 
+LOADING = (
+    "import torch\n"
+    "from torch.utils.data import DataLoader\n"
+    "weight = torch.nn.Parameter(torch.ones(3))\n"
+    "optimizer = torch.optim.SGD([weight], lr=0.1)\n"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "loop",
+    [
+        # Updates are counted, and each takes four batches.
+        "done = 0\n"
+        "while done < 20:\n"
+        "    for number, batch in enumerate(DataLoader(torch.ones(80, 3), batch_size=2), 1):\n"
+        "        (weight * batch).square().mean().backward()\n"
+        "        if number % 4 == 0:\n"
+        "            optimizer.step()\n"
+        "            optimizer.zero_grad()\n"
+        "            done += 1\n",
+        # The script has as many batches as it asks for.
+        "batches = iter(DataLoader(torch.ones(80, 3), batch_size=4))\n"
+        "for _ in range(20):\n"
+        "    optimizer.zero_grad()\n"
+        "    (weight * next(batches)).square().mean().backward()\n"
+        "    optimizer.step()\n",
+    ],
+    ids=["accumulates", "asks for batches"],
+)
+def test_a_script_that_counts_its_updates_reaches_its_end(watched, script, loop):
+    run = watched(script(LOADING + loop), steps=12)
+    assert (run.failure, run.is_complete, run.record.steps) == (None, True, 12)
+
+
+@pytest.mark.slow
+def test_a_script_that_would_never_make_another_update_is_ended(watched, script):
+    path = script(
+        f"{LOADING}done = 0\n"
+        "while done < 60:\n"
+        "    held = []\n"
+        "    for batch in DataLoader(torch.ones(80, 3), batch_size=2):\n"
+        "        held.append(batch)\n"
+        "        if len(held) == 4:\n"
+        "            (weight * torch.cat(held)).square().mean().backward()\n"
+        "            optimizer.step()\n"
+        "            done, held = done + 1, []\n"
+    )
+    run = watched(path, steps=12)
+    assert (run.failure, run.record.first.end["how"], run.record.steps) == (None, "stopped", 12)
+
+
 @pytest.mark.slow
 def test_a_thread_that_trains_on_and_on_ends_the_script(watched, script):
     path = script(

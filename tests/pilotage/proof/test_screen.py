@@ -117,6 +117,9 @@ def test_a_result_file_holds_all_that_is_needed_to_repeat_the_proof(process, pro
     assert {"python", "pilotage", "torch"} <= data["versions"].keys()
     assert data["machine"]["cores"] >= 1
     assert data["runs"]["AFTER"]["updates"][2]["indices"] == (8, 9, 10, 11)
+    made_by = data["runs"]["AFTER"]["updates"][2]["optimizer"]
+    assert [each["kind"] for each in data["runs"]["AFTER"]["optimizers"] if each["number"] == made_by] == ["SGD"]
+    assert (data["runs"]["BEFORE"]["batch_factor"], data["runs"]["BEFORE"]["gradient_factor"]) == (1, 1.0)
 
 
 def larger(number):

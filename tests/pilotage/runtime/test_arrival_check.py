@@ -323,3 +323,30 @@ def test_statistics_that_a_drop_in_leaves_on_the_device_are_not_a_mismatch():
     for _ in range(3):
         program(torch.randn(6, 4))
     assert int(module[1].num_batches_tracked) == 0
+
+
+WARM_UPS = {
+    "plain": (lambda p: torch.optim.SGD(p, lr=0.0), [0.0, 0.0, 0.1, 0.1], 2),
+    "begins at once": (lambda p: torch.optim.SGD(p, lr=0.0), [0.1, 0.0, 0.1, 0.1], 1),
+    "never ends": (lambda p: torch.optim.SGD(p, lr=0.0), [0.0] * 4, 1),
+    "with momentum": (lambda p: torch.optim.SGD(p, lr=0.0, momentum=0.9), [0.0, 0.0, 0.1, 0.1], 1),
+    "one group of two": (
+        lambda p: torch.optim.SGD([{"params": p[:1], "lr": 0.1}, {"params": p[1:]}], lr=0.0),
+        [0.0, 0.0, 0.1, 0.1],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WARM_UPS)
+def test_gradients_are_seen_once_the_learning_rate_is_not_zero(checks, name):
+    make, rates, compared = WARM_UPS[name]
+    module = nn.Linear(4, 2)
+    optimizer = make([*module.parameters()])
+    step = pilotage.training(
+        module, optimizer, loss=nn.MSELoss(), check="first", backend="cpu", tier="graph", listeners=[checks]
+    )
+    for rate in rates:
+        optimizer.param_groups[-1]["lr"] = rate
+        step(torch.randn(6, 4), torch.randn(6, 2))
+    assert checks.verdicts == [True] * compared

@@ -119,7 +119,7 @@ def _period(count: int) -> int:
 
 
 def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:
-    """The tensors in a batch: of tuples, lists and dictionaries, nested a little."""
+    """The tensors in a batch: of tuples, lists, dictionaries and attributes, nested a little."""
     if isinstance(value, Tensor):
         return [value]
     if depth == 0:
@@ -131,6 +131,9 @@ def tensors_in(value: Any, depth: int = 3) -> list[Tensor]:
         for each in value:
             found += [each] if isinstance(each, Tensor) else tensors_in(each, depth - 1)
         return found
+    if hasattr(value, "__dict__") and not callable(value):
+        # A class of the script's own, or a mapping such as the encodings of a tokenizer.
+        return tensors_in(vars(value), min(depth, 2))
     return []
 
 

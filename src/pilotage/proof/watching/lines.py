@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import sysconfig
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["direct_line", "is_users", "users_line"]
+__all__ = ["direct_line", "expects_no_end", "is_users", "users_line"]
 
 _PACKAGES = (
     "pilotage",
@@ -52,6 +53,14 @@ def direct_line() -> str | None:
     """The line that called the function that calls this; None if a library did."""
     frame = sys._getframe(2)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if is_users(frame.f_code.co_filename) else None
+
+
+def expects_no_end() -> bool:
+    """Whether the iterator that calls this was asked for a value by ``next``, in code that does not know its end."""
+    frame = sys._getframe(2)
+    # Loops have an instruction of their own.
+    is_called = "CALL" in dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    return is_called and StopIteration.__name__ not in frame.f_code.co_names
 
 
 def is_users(name: str) -> bool:

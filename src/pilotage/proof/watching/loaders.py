@@ -19,7 +19,7 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, Rando
 
 from pilotage.proof.watching.ahead import Places, places_of
 from pilotage.proof.watching.digests import content_digest, picked_elements, sample_digests, tensors_in
-from pilotage.proof.watching.lines import users_line
+from pilotage.proof.watching.lines import expects_no_end, users_line
 from pilotage.proof.watching.patching import replace_function
 from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.splitting.check import SplitCheck
@@ -212,9 +212,13 @@ class LoaderWatch:
 
     def may_yield(self, number: int, epoch_began_late: bool, yielded: int) -> bool:
         """Whether a loader continues once enough updates were made."""
-        if number in self._watch.trained_loaders:
-            return epoch_began_late and yielded < 1
-        return yielded < _LATER_BATCHES
+        watch = self._watch
+        if number not in watch.trained_loaders:
+            return yielded < _LATER_BATCHES
+        if epoch_began_late and not yielded:
+            watch.begin_late_epoch()
+        # As many as an update takes: a script may count its updates, however many epochs they need.
+        return epoch_began_late and yielded < watch.batches_of_update
 
     def look_at(self, load: Load) -> None:
         """Look at the values of a batch before the script gets it."""
@@ -260,7 +264,9 @@ class _Batches:
 
     def __next__(self) -> Any:
         owner, watch = self._owner, self._watch
-        if watch.is_stopping and not owner.may_yield(self._number, self._began_late, self._yielded):
+        if watch.is_stopping and not (
+            owner.may_yield(self._number, self._began_late, self._yielded) or expects_no_end()
+        ):
             raise StopIteration
         seeds = owner.may_seed(is_first=not self._yielded)
         if seeds:

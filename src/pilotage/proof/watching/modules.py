@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -76,6 +76,8 @@ class ModuleWatch:
         self._watch = watch
         self._outermost: weakref.ref[nn.Module] | None = None
         self._mode: ModeCheck | None = None
+        self._later: list[weakref.ref[nn.Module]] | None = None
+        """Modules that were called after it and before backward: one may be what is trained. None while it runs."""
         self.rows: int | None = None
         """How many rows the outermost module was given, in the first updates."""
         self.given: Collection[int] = ()
@@ -109,9 +111,13 @@ class ModuleWatch:
         # First of all, so that Dynamo traces nothing else of this.
         if torch.compiler.is_compiling():
             return
-        if self._watch.is_in_program or not torch.is_grad_enabled() or self._outermost is not None:
+        if self._watch.is_in_program or not torch.is_grad_enabled():
             return
-        if next(module.parameters(), None) is None:
+        is_within = self._outermost is not None and self._later is None
+        if is_within or next(module.parameters(), None) is None:
+            return
+        if self._later is not None:
+            self._later.append(weakref.ref(module))
             return
         self._outermost = weakref.ref(module)
         self._mode = ModeCheck(module)
@@ -124,6 +130,7 @@ class ModuleWatch:
         if torch.compiler.is_compiling():
             return
         if module is self.outermost and not self._watch.is_in_program:
+            self._later = self._later or []
             found = tensors_in(output)
             self._returned = [each for each in found if each.numel() == 1 and each.grad_fn is not None]
 
@@ -135,6 +142,8 @@ class ModuleWatch:
     def at_backward(self, root: Tensor, facts: dict[str, Any]) -> None:
         """Note the mode of the module that was run; the hook on all modules goes once it is known."""
         self.given = self.inputs = ()
+        if self._outermost is not None and self._later:
+            self._choose([self._outermost, *self._later], root)
         module = self.outermost
         if module is None:
             return
@@ -155,6 +164,17 @@ class ModuleWatch:
             self.is_over = self._mode is not None and not self._mode.depends_on_mode
         else:
             self._outermost = None
+        self._later = None
+
+    def _choose(self, called: Sequence[weakref.ref[nn.Module]], root: Tensor) -> None:
+        """Take the first module with parameters behind a loss: before it, a script may have called a teacher."""
+        trained = _trained_by(root)
+        for each in called:
+            module = each()
+            if module is not None and any(parameter in trained for parameter in module.parameters()):
+                if each is not self._outermost:
+                    self._outermost, self._mode, self._returned = each, ModeCheck(module), []
+                break
 
     def _outermost_facts(self, module: nn.Module, facts: dict[str, Any]) -> None:
         facts["module"] = type(module).__name__
@@ -191,18 +211,23 @@ class ModuleWatch:
 
 def _is_behind(loss: Tensor, root: Tensor) -> bool:
     """Whether the root was computed from the loss."""
-    if loss is root:
-        return True
+    return loss is root or any(node is loss.grad_fn for node in _nodes_behind(root))
+
+
+def _trained_by(root: Tensor) -> set[Tensor]:
+    """The tensors that get gradients in a backward pass from the root."""
+    return {node.variable for node in _nodes_behind(root) if hasattr(node, "variable")}
+
+
+def _nodes_behind(root: Tensor) -> Iterator[Node]:
     waiting: list[Node | None] = [root.grad_fn]
     seen: set[Node] = set()
     while waiting:
         node = waiting.pop()
-        if node is loss.grad_fn:
-            return True
         if node is not None and node not in seen:
             seen.add(node)
+            yield node
             waiting.extend(above for above, _ in node.next_functions)
-    return False
 
 
 def _name(dtype: Any) -> str:

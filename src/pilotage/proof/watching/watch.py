@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -26,8 +27,8 @@ __all__ = ["EnoughSteps", "NamedWeights", "Pending", "Watch", "mean_loss"]
 Row = list[Any]
 """Fields of an update or a batch without their names, which take longer to write than all else; `records` has them."""
 
-EXTRA_UPDATES = 20
-"""How many more updates a script may make on its way to its own end."""
+EXTRA_UPDATES, _EXTRA_EPOCHS = 20, 100
+"""How many more updates a script may make on its way to its own end, and how many epochs it may begin without one."""
 
 
 _STOPS = 3
@@ -105,6 +106,10 @@ class Watch:
         """What to look at when the script has ended."""
         self.trained_loaders: set[int] = set()
         """Loaders whose batches went into an update."""
+        self.batches_of_update = 1
+        """How many batches the last recorded update took, to judge by its backward passes."""
+        self._late_epochs: Counter[int] = Counter()
+        """How many epochs began after each update that is not recorded any more."""
         self._steps: list[tuple[int, Pending, float, Mapping[str, Any]]] = []
         """Updates that are still to be written: number, what came before each, the time, and what is known of it."""
         self._summed = time.monotonic()
@@ -176,7 +181,14 @@ class Watch:
             # Many at once: code that rarely runs takes several times as long between two steps.
             if self.updates <= 3 or self.is_stopping or moment > self.record.due:
                 self.write()
+                self.batches_of_update = max(1, pending.backwards)
         if self.updates >= self.settings.steps + EXTRA_UPDATES:
+            self._stop()
+
+    def begin_late_epoch(self) -> None:
+        """A training loader begins an epoch after the last recorded update: end a script that does so for ever."""
+        self._late_epochs[self.updates] += 1
+        if self._late_epochs[self.updates] > _EXTRA_EPOCHS:
             self._stop()
 
     def join(self, rates: list[float]) -> None:

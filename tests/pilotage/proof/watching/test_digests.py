@@ -1,3 +1,6 @@
+from collections import UserDict
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -70,6 +73,14 @@ def test_weights_that_are_not_contiguous_have_the_digest_of_their_copies():
 def test_tensors_are_found_in_nested_batches():
     a, b, c = torch.ones(1), torch.ones(2), torch.ones(3)
     assert [each.numel() for each in tensors_in([a, {"x": b, "y": [c, "text"]}, 3])] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, lambda **tensors: UserDict(tensors)])
+def test_tensors_are_found_in_batches_of_other_classes(kind):
+    a, b = torch.ones(1), torch.ones(2)
+    assert [each.numel() for each in tensors_in(kind(a=a, b=b, c="text"))] == [1, 2]
+    assert [each.numel() for each in tensors_in((kind(a=a), b))] == [1, 2]
+    assert not tensors_in(torch.nn.Linear(2, 2))
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.int64, torch.uint8, torch.bool])

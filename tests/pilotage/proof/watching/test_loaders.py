@@ -5,11 +5,12 @@ import torch
 from torch.utils.data import DataLoader, RandomSampler, Subset, TensorDataset
 
 from pilotage.data.partition import Shard
+from pilotage.proof.records import read_run
 from pilotage.proof.watching.loaders import Load, LoaderWatch, _Batches, _count, _enlarged, _plain, _shuffled
 from pilotage.proof.watching.random_numbers import reseed, shared_order
 from pilotage.proof.watching.settings import WatchSettings
 from pilotage.proof.watching.shards import _interleaved
-from pilotage.proof.watching.watch import Watch
+from pilotage.proof.watching.watch import EnoughSteps, Watch
 
 
 def test_a_load_is_divided_among_the_updates_of_a_call():
@@ -68,17 +69,65 @@ def test_processes_together_get_what_one_would_get_update_by_update():
         assert sorted(together) == list(range(8 * update, 8 * update + 8))
 
 
-@pytest.mark.parametrize(("trained", "late", "yielded", "goes_on"), [(True, True, 0, True), (True, False, 9, False)])
-def test_a_training_loader_ends_after_the_last_update_and_later_epochs_get_one_batch(
-    tmp_path, trained, late, yielded, goes_on
+@pytest.mark.parametrize(
+    ("late", "yielded", "backwards", "goes_on"),
+    [(True, 0, 1, True), (True, 1, 1, False), (False, 9, 1, False), (True, 3, 4, True), (True, 4, 4, False)],
+)
+def test_a_training_loader_ends_after_the_last_update_and_later_epochs_get_the_batches_of_one(
+    tmp_path, late, yielded, backwards, goes_on
 ):
     watch = Watch(WatchSettings(folder=str(tmp_path), steps=1))
-    watch.updates = 1
+    watch.pending.backwards = backwards
+    watch.close({})
     watch.trained_loaders = {0}
     loaders = LoaderWatch(watch)
     assert loaders.may_yield(0, late, yielded) is goes_on
     assert loaders.may_yield(1, late, 2)
     assert not loaders.may_yield(1, late, 3)
+
+
+def test_a_script_that_begins_epoch_after_epoch_without_an_update_is_ended(tmp_path):
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=1))
+    watch.close({})
+    watch.trained_loaders = {0}
+    loaders = LoaderWatch(watch)
+    assert all(loaders.may_yield(0, True, 0) for _ in range(100))
+    with pytest.raises(EnoughSteps):
+        loaders.may_yield(0, True, 0)
+    assert read_run(tmp_path).first.end["how"] == "stopped"
+
+
+@pytest.fixture
+def ended(tmp_path):
+    """A loader of 50 batches in the middle of its only epoch, after the last recorded update."""
+    watch = Watch(WatchSettings(folder=str(tmp_path), steps=1))
+    loader = DataLoader(range(100), batch_size=2)
+    batches = _Batches(LoaderWatch(watch), loader, iter(loader), deque())
+    watch.trained_loaders = {0}
+    next(batches)
+    watch.close({})
+    return batches
+
+
+def test_code_that_asks_for_one_batch_and_knows_no_end_gets_it(ended):
+    assert [next(ended).tolist() for _ in range(40)][-1] == [80, 81]
+
+
+def test_code_that_asks_for_one_batch_until_the_end_comes_to_an_end(ended):
+    count = 0
+    while True:
+        try:
+            next(ended)
+        except StopIteration:
+            break
+        count += 1
+    assert count == 0
+
+
+@pytest.mark.parametrize("loop", [enumerate, lambda batches: zip(batches, range(50), strict=False), iter])
+def test_loops_come_to_an_end(ended, loop):
+    for _ in loop(ended):
+        pytest.fail("another batch came")
 
 
 def test_a_loader_at_the_address_of_an_earlier_one_gets_another_number(tmp_path):

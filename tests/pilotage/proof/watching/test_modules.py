@@ -82,3 +82,50 @@ def test_a_compiled_module_is_followed_and_its_parts_are_not(modules):
     assert modules.rows == 3
     assert modules.given == {batch.data_ptr()}
     torch.compiler.reset()
+
+
+@pytest.fixture
+def distilled(modules):
+    """The facts of an update by the loss of a student that follows a teacher in evaluation mode."""
+    modules._look_for_outermost()
+    teacher, student, batch = network().eval(), network(), torch.randn(5, 4)
+
+    def update():
+        wanted = teacher(batch).square().mean().detach()
+        loss, facts = (student(batch).square().mean() - wanted).abs(), {}
+        modules.at_backward(loss, facts)
+        return facts
+
+    return student, update
+
+
+def test_a_teacher_in_evaluation_mode_is_not_what_is_trained(modules, distilled):
+    student, update = distilled
+    assert [update().get("in_eval_mode") for _ in range(2)] == [None, None]
+    modules._watch.updates = 1
+    assert [update().get("in_eval_mode") for _ in range(2)] == [None, None]
+    assert modules.outermost is student
+
+
+def test_a_student_in_evaluation_mode_is_seen(modules, distilled):
+    student, update = distilled
+    student.eval()
+    modules._watch.updates = 1
+    assert update()["in_eval_mode"]
+
+
+def test_the_loss_of_a_teacher_is_not_one_that_training_misses(modules):
+    modules._look_for_outermost()
+
+    class WithLoss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network()
+
+        def forward(self, batch):
+            return self.network(batch).square().mean()
+
+    teacher, student, batch, facts = WithLoss(), WithLoss(), torch.randn(5, 4), {}
+    wanted = teacher(batch).detach()
+    modules.at_backward((student(batch) - wanted).abs(), facts)
+    assert facts == {"module": "WithLoss", "weights_type": "float32"}
