@@ -85,7 +85,7 @@ def find(location: str) -> Path:
     if given.is_file():
         return given
     for folder in (given, given / "checkpoints"):
-        if (named := _named_by_index(folder)) is not None:
+        if (named := named_by_index(folder)) is not None:
             return named
         if (latest := Checkpoints(folder).latest()) is not None:
             return latest
@@ -102,7 +102,8 @@ def weights_of_run(location: str, folder: Path) -> Path:
     return path
 
 
-def _named_by_index(folder: Path) -> Path | None:
+def named_by_index(folder: Path) -> Path | None:
+    """The checkpoint that a folder's index calls the latest, if it is there."""
     index = folder / INDEX
     if not index.is_file():
         return None
