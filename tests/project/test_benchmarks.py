@@ -86,3 +86,24 @@ def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch, 
     assert "times its peak memory" in table.verdict
     assert "Geometric mean" in table.verdict
     assert list(table.details["ratios"]) == [name]
+
+
+@pytest.mark.slow
+def test_how_far_float32_strays_is_measured_without_tensorflow_too(monkeypatch, tmp_path):
+    frameworks = importlib.import_module("benchmarks.cosmic_frameworks")
+    monkeypatch.chdir(tmp_path)
+    sizes = {"STEPS": 2, "EVENTS": 4, "DEPTH": 1, "DOWNSAMPLE": 6, "DRAWS": 2, "CASES": (("a21", "focal"),)}
+    for name, value in sizes.items():
+        monkeypatch.setattr(frameworks, name, value)
+    monkeypatch.setattr(frameworks, "find_spec", lambda name: None)
+    table = frameworks.measure("cpu", 1)
+    far = {row.name.removeprefix("a21, focal: "): row.value for row in table.rows}
+    assert far["torch, float32"] > far["torch, float64, from weights changed in float64's last digit"]
+    draws = [
+        far[f"torch, float64, from weights changed in float32's last digit, {which} of 2 draws"]
+        for which in ("least", "largest")
+    ]
+    assert 0.0 < draws[0] <= draws[1]
+    assert "torch, float32, two threads, from one thread" in far
+    assert not any("TensorFlow" in name for name in far)
+    assert "TensorFlow was not compared" in table.verdict
