@@ -80,8 +80,10 @@ class Checkpoints:
 
 
 def find(location: str) -> Path:
-    """The checkpoint at a path: a file, a folder of checkpoints or a run's folder."""
+    """The checkpoint at a path: a file, a folder of checkpoints or its index, or a run's folder."""
     given = Path(location)
+    if given.name == INDEX and given.is_file():
+        given = given.parent
     if given.is_file():
         return given
     for folder in (given, given / "checkpoints"):
