@@ -96,8 +96,12 @@ def _let_hydra_answer(line: CommandLine, given: list[str]) -> None:
 def _run_all(given: list[str], line: CommandLine, console: bool) -> None:
     """Run every combination of the listed values, one after the other, each in its own folder."""
     composing = _hydra()
+    from cosmictagger.configuration.checks import OF_VALUES, check
+
     jobs = composing.sweeps(line.words)
     configs = [composing.configuration(words, line.recipe) for words in jobs]
+    for config in configs:
+        check(config, OF_VALUES)
     folders = [config.output_dir for config in configs]
     for number, (words, config) in enumerate(zip(jobs, configs, strict=True)):
         if folders.count(folders[number]) > 1:

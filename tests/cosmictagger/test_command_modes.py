@@ -53,6 +53,15 @@ def test_every_combination_of_values_runs_in_a_folder_of_its_own(tmp_path, capsy
     assert steps == [1, 2]
 
 
+def test_a_sweep_with_an_impossible_job_runs_none(tmp_path, capsys):
+    words = [*TINY, "data=synthetic", f"output_dir={tmp_path / 'out'}", "run.iterations=1", "network.depth=1,2"]
+    assert main(["--multirun", *words]) == 2
+    printed = capsys.readouterr()
+    assert "network.depth=2 and data.downsample=6 add up to 8" in printed.err
+    assert "Job 1" not in printed.out
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_inference_and_iotest_divide_events_among_processes(tmp_path, events, start):

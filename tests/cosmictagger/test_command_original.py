@@ -23,7 +23,8 @@ SMALL = (
 )
 METRICS = ("Total_Accuracy", "Cosmic_IoU", "Neutrino_IoU", "Non_Bkg_Accuracy", "mIoU")
 TIMES = ("global_step_per_sec", "images_per_second", "io_fetch_time", "step_time")
-"""Columns of the original's tables."""
+JUDGED = ["loss", *(f"{who}/{name}" for who in ("Average", "plane0", "plane1", "plane2") for name in METRICS)]
+"""Columns of the original's tables, in its order."""
 
 FOLDERS = {"a21": "A21", "uresnet": "uresnet", "scc21": "scc21", "uresnet3d": "uresnet3d"}
 STEPS = 3
@@ -64,8 +65,7 @@ class Original:
         (places / "checkpoint").write_text(
             f"latest: model-{STEPS}.ckpt\n{STEPS}: model-{STEPS}.ckpt\n2: model-2.ckpt\n"
         )
-        names = [f"{who}/{name}" for who in ("Average", "plane0", "plane1", "plane2") for name in METRICS]
-        for kind, columns in (("train", ["loss", *names, *TIMES]), ("test", ["loss", *names])):
+        for kind, columns in (("train", [*JUDGED, *TIMES]), ("test", JUDGED)):
             rows = [[str(step), *(f"{step + 0.5:.5f}" for _ in columns)] for step in range(STEPS)]
             lines = "".join(",".join(row) + "\n" for row in [["step", *columns], *rows])
             (folder / f"{kind}_metrics.csv").write_text(lines)
@@ -113,6 +113,7 @@ def test_a_run_of_the_original_continues_in_its_folder(run, tmp_path, network, p
 
     with (folder / "train_metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["step", *JUDGED, *TIMES, "learning_rate"]
     assert [row["step"] for row in rows] == ["0", "1", "2", "3", "4"]
     assert [row["io_fetch_time"] for row in rows[:STEPS]] == ["0.50000", "1.50000", "2.50000"]
     # Five events, one in a batch: the warm-up goes on where it was.

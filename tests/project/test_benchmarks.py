@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -86,3 +87,53 @@ def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch, 
     assert "times its peak memory" in table.verdict
     assert "Geometric mean" in table.verdict
     assert list(table.details["ratios"]) == [name]
+
+
+COSMIC = {
+    "cosmic_reading": ({"EVENTS": 4, "DOWNSAMPLE": 4}, "times as fast as with larcv"),
+    "cosmic_step": ({"SIZE": (64, 128)}, "times as fast as plain eager"),
+    "cosmic_modes": ({}, "IPU mode trains at"),
+    "cosmic_card": ({}, "This needs an NVIDIA card"),
+    "cosmic_precision": ({}, "This needs an NVIDIA card"),
+}
+"""Benchmarks on the pages of CosmicTagger: sizes for a test, and what they say on a processor."""
+
+
+def test_the_benchmarks_that_pages_name_exist():
+    pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")]
+    named = {page: set(re.findall(r"--only ([a-z_]+)", page.read_text())) for page in pages}
+    assert not [(page.name, names) for page, names in named.items() if names - set(benchmarks())]
+    cosmic = set().union(*(names for page, names in named.items() if page.name.startswith("cosmictagger")))
+    assert cosmic == {*COSMIC, "cosmic_frameworks"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COSMIC)
+def test_the_benchmarks_of_cosmictagger_run_on_a_processor(name, monkeypatch, tmp_path):
+    module = importlib.import_module(f"benchmarks.{name}")
+    monkeypatch.chdir(tmp_path)
+    sizes, said = COSMIC[name]
+    for constant, value in sizes.items():
+        monkeypatch.setattr(module, constant, value)
+    assert said in str(module.measure("cpu", 1))
+
+
+@pytest.mark.slow
+def test_how_far_float32_strays_is_measured_without_tensorflow_too(monkeypatch, tmp_path):
+    frameworks = importlib.import_module("benchmarks.cosmic_frameworks")
+    monkeypatch.chdir(tmp_path)
+    sizes = {"STEPS": 2, "EVENTS": 4, "DEPTH": 1, "DOWNSAMPLE": 6, "DRAWS": 2, "CASES": (("a21", "focal"),)}
+    for name, value in sizes.items():
+        monkeypatch.setattr(frameworks, name, value)
+    monkeypatch.setattr(frameworks, "find_spec", lambda name: None)
+    table = frameworks.measure("cpu", 1)
+    far = {row.name.removeprefix("a21, focal: "): row.value for row in table.rows}
+    assert far["torch, float32"] > far["torch, float64, from weights changed in float64's last digit"]
+    draws = [
+        far[f"torch, float64, from weights changed in float32's last digit, {which} of 2 draws"]
+        for which in ("least", "largest")
+    ]
+    assert 0.0 < draws[0] <= draws[1]
+    assert "torch, float32, two threads, from one thread" in far
+    assert not any("TensorFlow" in name for name in far)
+    assert "TensorFlow was not compared" in table.verdict

@@ -254,6 +254,9 @@ def files_used(config: Configuration) -> tuple[str, ...]:
 BEFORE_IMPORTS: tuple[Rule, ...] = (_members, _framework, _counts, _lengths, schedule_problems)
 """Rules that need neither torch nor a vendor's package."""
 
+OF_VALUES: tuple[Rule, ...] = (*BEFORE_IMPORTS, _mode, _network)
+"""Rules that look only at the configuration: every job of a sweep is held to them before the first one runs."""
+
 RULES: tuple[Rule, ...] = (
     *BEFORE_IMPORTS,
     present,

@@ -94,7 +94,7 @@ def suggestion(words: Sequence[str], known: Iterable[str], members: Mapping[str,
         key, value = key_of(word), word.partition("=")[2]
         if key in members and value not in members[key] and (near := get_close_matches(value, members[key], 1)):
             return f" Did you mean {key}={near[0]}?"
-        if key in names or key.startswith((VARIABLES, "hydra")):
+        if key in names or key.replace("/", ".") == SCHEDULE or key.startswith((VARIABLES, "hydra")):
             continue
         # A typo is rarely in the group, and a field may have been given without its group.
         near = get_close_matches(key, names, 1, 0.75) or [name for name in names if name.endswith(f".{key}")][:1]

@@ -9,7 +9,8 @@ from typing import Any
 
 from cosmictagger.errors import CheckpointError
 from cosmictagger.processes.process_group import Processes
-from cosmictagger.records.checkpoints import Checkpoints, find, load
+from cosmictagger.records.checkpoints import INDEX, Checkpoints, find, load, named_by_index
+from cosmictagger.records.process_log import LOGGER
 
 RESTARTS = ("PILOTAGE_RESTART", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
 """Variables in which poprun, torchrun and SLURM count restarts."""
@@ -51,7 +52,18 @@ def check_seed(seed: int, found: FoundCheckpoint) -> None:
 
 def _newest(checkpoints: Checkpoints, location: str) -> FoundCheckpoint | None:
     own = checkpoints.latest()
-    return FoundCheckpoint(own, load(own), is_own=True) if own is not None else _asked_for(location)
+    if own is None:
+        return _asked_for(location)
+    named = named_by_index(checkpoints.folder)
+    if named is not None and named != own:
+        LOGGER.warning(
+            "%s names %s as the latest checkpoint, but the newest is %s, and the run continues from that. To go back, "
+            "remove the newer files.",
+            checkpoints.folder / INDEX,
+            named.name,
+            own.name,
+        )
+    return FoundCheckpoint(own, load(own), is_own=True)
 
 
 def _asked_for(location: str) -> FoundCheckpoint | None:

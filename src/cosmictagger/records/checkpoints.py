@@ -80,12 +80,14 @@ class Checkpoints:
 
 
 def find(location: str) -> Path:
-    """The checkpoint at a path: a file, a folder of checkpoints or a run's folder."""
+    """The checkpoint at a path: a file, a folder of checkpoints or its index, or a run's folder."""
     given = Path(location)
+    if given.name == INDEX and given.is_file():
+        given = given.parent
     if given.is_file():
         return given
     for folder in (given, given / "checkpoints"):
-        if (named := _named_by_index(folder)) is not None:
+        if (named := named_by_index(folder)) is not None:
             return named
         if (latest := Checkpoints(folder).latest()) is not None:
             return latest
@@ -102,7 +104,8 @@ def weights_of_run(location: str, folder: Path) -> Path:
     return path
 
 
-def _named_by_index(folder: Path) -> Path | None:
+def named_by_index(folder: Path) -> Path | None:
+    """The checkpoint that a folder's index calls the latest, if it is there."""
     index = folder / INDEX
     if not index.is_file():
         return None

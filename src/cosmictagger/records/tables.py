@@ -9,6 +9,12 @@ from typing import TextIO
 
 from pilotage import write_whole
 
+_METRICS = ("Total_Accuracy", "Cosmic_IoU", "Neutrino_IoU", "Non_Bkg_Accuracy", "mIoU")
+_TIMES = ("global_step_per_sec", "images_per_second", "io_fetch_time", "step_time")
+_PLACES = ("Average", "plane0", "plane1", "plane2")
+COLUMNS = ("loss", *(f"{place}/{name}" for place in _PLACES for name in _METRICS), *_TIMES)
+"""The original's columns in its order, for programs that count them; those that it does not have follow."""
+
 
 class MetricTable:
     """A CSV file: a header, then a line per step."""
@@ -35,11 +41,15 @@ class MetricTable:
 
     def _open(self, values: Mapping[str, float]) -> TextIO:
         earlier = dict.fromkeys(name for _, row in self._kept for name in row if name not in values)
-        self._columns = (*values, *earlier)
+        self._columns = tuple(sorted((*values, *earlier), key=_place))
         lines = [",".join(["step", *self._columns]) + "\n"]
         lines += [_line(step, row, self._columns) for step, row in self._kept]
         write_whole(self._path, "".join(lines).encode())
         return self._path.open("a")
+
+
+def _place(name: str) -> int:
+    return COLUMNS.index(name) if name in COLUMNS else len(COLUMNS)
 
 
 def _number(name: str, value: float) -> str:

@@ -27,6 +27,9 @@ def test_the_nearest_name_is_suggested():
     assert suggestion(["run.id=3", "network=a21"], known, members) == ""
     assert suggestion(["network=resnet"], known, members) == " Did you mean network=uresnet?"
     assert suggestion(["network=vgg"], known, members) == ""
+    known.add("mode.optimizer.lr_schedule.name")
+    for form in ("mode.optimizer.lr_schedule", "mode/optimizer/lr_schedule"):
+        assert suggestion([f"{form}=cosine"], known, members) == ""
 
 
 @pytest.mark.parametrize("words", [["mode", "train"], ["run.id", "=", "x"], ["mode=train", "a21"]])

@@ -1,5 +1,7 @@
 """Choosing the checkpoint to resume from."""
 
+import logging
+
 import pytest
 
 from cosmictagger.errors import CheckpointError
@@ -29,6 +31,18 @@ def test_the_runs_checkpoint_takes_precedence_over_the_configured_one(tmp_path):
     own.save(2, state(2))
     found = find_checkpoint(own, str(other.folder), Processes())
     assert (found.state["global_step"], found.is_own) == (2, True)
+
+
+def test_an_index_that_names_an_older_checkpoint_is_not_followed_silently(tmp_path, caplog):
+    own = Checkpoints(tmp_path)
+    for step in (2, 4):
+        own.save(step, state(step))
+    with caplog.at_level(logging.WARNING):
+        assert find_checkpoint(own, "", Processes()).state["global_step"] == 4
+        assert not caplog.records
+        (tmp_path / "checkpoint").write_text("latest: model-2.ckpt\n2: model-2.ckpt\n")
+        assert find_checkpoint(own, "", Processes()).state["global_step"] == 4
+    assert "names model-2.ckpt as the latest checkpoint, but the newest is model-4.ckpt" in caplog.text
 
 
 def test_resuming_with_another_seed_is_refused(tmp_path):

@@ -65,8 +65,8 @@ def test_a_checkpoint_holds_only_plain_data(tmp_path):
     assert torch.load(path, weights_only=True)["global_step"] == 3
 
 
-@pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/model-7.ckpt"])
-def test_weights_are_found_by_run_folder_or_file(tmp_path, place):
+@pytest.mark.parametrize("place", ["", "checkpoints", "checkpoints/checkpoint", "checkpoints/model-7.ckpt"])
+def test_weights_are_found_by_run_folder_index_or_file(tmp_path, place):
     Checkpoints(tmp_path / "checkpoints").save(7, state(7))
     assert find(str(tmp_path / place)) == tmp_path / "checkpoints/model-7.ckpt"
 
