@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from pilotage.proof.watching.digests import picked_elements
+
 if TYPE_CHECKING:
     from pilotage.proof.watching.loaders import Load
     from pilotage.proof.watching.watch import Pending
@@ -52,8 +54,9 @@ def _address(tensor: Tensor) -> int:
 class LoadedAhead:
     """Finds out in the first updates how many batches a loader is ahead, and gives each backward pass its batch.
 
-    The batch of a backward pass is the one that the outermost module was given. Where that cannot be seen, since the
-    script computes the input from the batch, all batches before the first backward pass count as loaded ahead.
+    The batch of a backward pass is the one that the outermost module was given, itself or as a copy on another device.
+    Where that cannot be seen, since the script computes the input from the batch, all batches before the first backward
+    pass count as loaded ahead.
     """
 
     def __init__(self) -> None:
@@ -64,12 +67,14 @@ class LoadedAhead:
         self.is_ahead = False
         """Whether any batch was loaded before the one in front of it was used."""
 
-    def at_backward(self, pending: Pending, given: Collection[int], rows: int | None) -> None:
-        """A backward pass begins, after a forward pass on this many rows at these addresses."""
+    def at_backward(
+        self, pending: Pending, given: Collection[int], rows: int | None, inputs: Sequence[Tensor] = ()
+    ) -> None:
+        """A backward pass begins, after a forward pass on this many rows of ``inputs`` at these addresses."""
         batches = pending.batches
         last = batches[-1]
         if given or last.loader not in self._lags:
-            self._learn(pending, given)
+            self._learn(pending, given, inputs)
         if self.is_ahead:
             self._take(pending, rows)
             return
@@ -78,9 +83,11 @@ class LoadedAhead:
             _skip([each for each in batches[pending.used :] if each.loader == last.loader], rows)
         pending.used = len(batches)
 
-    def _learn(self, pending: Pending, given: Collection[int]) -> None:
+    def _learn(self, pending: Pending, given: Collection[int], inputs: Sequence[Tensor]) -> None:
         fresh = self._fresh(pending)
         found = next((each for each in reversed(fresh) if given and _lies_at(each, given)), None)
+        if found is None and len(fresh) > 1:
+            found = next((each for each in reversed(fresh) if _was_copied(each, inputs)), None)
         if not fresh or (found is None and any(each.loader in self._lags for each in fresh)):
             return
         load = found or fresh[-1]
@@ -151,6 +158,12 @@ def _skip(loads: list[Load], rows: int | None) -> None:
     if len(loads) > 1 and rows == loads[-1].samples:
         for each in loads[:-1]:
             each.is_skipped = True
+
+
+def _was_copied(load: Load, inputs: Sequence[Tensor]) -> bool:
+    """Whether an input of a module is a copy of a tensor of the batch on another device."""
+    moved = [each for each in inputs if not each.is_cpu and each.layout is torch.strided]
+    return any(torch.equal(mine, theirs.cpu()) for theirs in picked_elements(moved) for mine in load.picked)
 
 
 def _lies_at(load: Load, addresses: Collection[int]) -> bool:

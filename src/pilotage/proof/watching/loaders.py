@@ -7,6 +7,7 @@ that together they are the batch that one process would get.
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -195,6 +196,9 @@ class LoaderWatch:
         if line is None or "_proof_epochs" in loader.__dict__:
             return
         known = self._lines.setdefault((line, *_described(loader).values()), [])
+        if known and all(each.loader() is not None for each in known):
+            # Loaders in reference cycles are freed at different times in different scripts.
+            gc.collect()
         freed = next((each for each in known if each.loader() is None), None)
         if freed is None:
             freed = _Line(self.number_of(loader))

@@ -58,7 +58,10 @@ class UpdateWatch:
         self._together: list[torch.optim.Optimizer] = []
         """Optimizers that have gradients before the first update, and no parameter in common."""
         self._last: tuple[int, list[torch.optim.Optimizer]] = (0, [])
-        """The number of the last update that the script has made itself, and the optimizers that have made it."""
+        """The number of the last update that the script has made itself, and the optimizers that have made it.
+
+        Nothing once gradients are computed that belong to no recorded update.
+        """
 
     def install(self) -> None:
         """Follow updates from now on."""
@@ -104,7 +107,9 @@ class UpdateWatch:
                 return original(tensors, *args, **kwargs)
             self._is_backward = True
             try:
-                if not self._watch.is_stopping:
+                if self._watch.is_stopping:
+                    self._last = (0, [])
+                else:
                     self._note(tensors, args[0] if args else kwargs.get("grad_tensors"))
                 return original(tensors, *args, **kwargs)
             finally:
@@ -120,7 +125,9 @@ class UpdateWatch:
             # Often a generator of parameters, which can be read once.
             inputs = inputs if isinstance(inputs, Tensor) else tuple(inputs)
             found = original(outputs, inputs, *args, **kwargs)
-            if not (self._is_backward or self._watch.is_in_program or self._watch.is_stopping):
+            if self._watch.is_stopping:
+                self._last = (0, [])
+            elif not (self._is_backward or self._watch.is_in_program):
                 self._note_asked(outputs, inputs)
             return found
 
@@ -164,7 +171,7 @@ class UpdateWatch:
             pending.losses.append(loss.detach().clone())
         pending.backwards += 1
         if pending.batches:
-            self._ahead.at_backward(pending, self._modules.given, self._modules.rows)
+            self._ahead.at_backward(pending, self._modules.given, self._modules.rows, self._modules.inputs)
         if not self._split.is_over:
             self._split.at_backward(root, pending.facts, self._modules.outermost, self._modules.inputs)
         if not self._modules.is_over:
@@ -238,7 +245,7 @@ class UpdateWatch:
         self._device = next(parameters_of(optimizer)).device.type
         pending.losses = list(pending.asked)
         if pending.batches:
-            self._ahead.at_backward(pending, self._modules.given, self._modules.rows)
+            self._ahead.at_backward(pending, self._modules.given, self._modules.rows, self._modules.inputs)
 
     def _is_part_of_last(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether a step uses the gradients that the step before, of another optimizer, has used.

@@ -311,3 +311,27 @@ def test_the_last_of_sixteen_updates_is_digested_whatever_comes_after_it(record,
 def test_weights_edited_in_place_after_the_last_update_are_not_taken_for_it(record):
     edit = "with torch.no_grad():\n    for each in model.parameters(): each.zero_()"
     assert sorted(record(SHORT + edit, steps=50).weights) == list(range(11))
+
+
+FOLDS = """
+for fold in range(2):
+    for each in model.parameters(): nn.init.constant_(each, 0.1 * (fold + 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(data, batch_size=8):
+        optimizer.zero_grad()
+        LOSS
+        optimizer.step()
+"""
+GRADIENTS = """
+        gradients = torch.autograd.grad(nn.functional.mse_loss(model(x), y), model.parameters())
+        for each, gradient in zip(model.parameters(), gradients): each.grad = gradient
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["nn.functional.mse_loss(model(x), y).backward()", GRADIENTS.strip()])
+def test_another_training_after_the_last_update_does_not_belong_to_it(record, loss):
+    folds = record(FOLDS.replace("LOSS", loss), steps=5).weights
+    alone = record(FOLDS.replace("LOSS", loss).replace("range(2)", "range(1)"), steps=5).weights
+    assert sorted(folds) == list(range(6))
+    assert folds[5] == alone[5]
