@@ -22,7 +22,7 @@ Call = Callable[..., list[Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class DividedGraph:
-    """A graph in two parts: what is compiled, and views of its arguments.
+    """A graph in two parts: what is compiled, and views of arguments that it does not write to.
 
     Compiled code returns tensors of its own. It would copy a weight for each micro-batch whose backward reads the
     transposed weight.
@@ -72,14 +72,17 @@ def compilable_stage(cut: StageProgram, sections: Sequence[Section]) -> Compilab
         kept = results_of(forward.graph)[len(forward.sent) + len(forward.outputs) :]
         inputs = (*inputs, *(TensorSpec.of(node.meta["val"]) for node in kept), *backward.received)
     computations = {
-        action: Computation(sections=tuple(sections), graph=each.computed) for action, each in graphs.items()
+        action: Computation(sections=tuple(sections), graph=each.computed)
+        for action, each in graphs.items()
+        if _computes(each.computed)
     }
     plan = cut.program.plan
     if backward is not None:
         update = cut.program.computations[Action.UPDATE]
         assert update.graph is not None
         assert isinstance(update.function, UpdateStep)
-        computations[Action.UPDATE], graphs[Action.UPDATE] = update, DividedGraph(update.graph)
+        if _computes(update.graph):
+            computations[Action.UPDATE], graphs[Action.UPDATE] = update, DividedGraph(update.graph)
         # Without the parameters of other stages.
         plan = update.function.plan
     return CompilableStage(
@@ -90,15 +93,24 @@ def compilable_stage(cut: StageProgram, sections: Sequence[Section]) -> Compilab
 
 def _divided(graph: GraphModule) -> DividedGraph:
     results, memories = results_of(graph), Memories(graph.graph)
+    last = len(graph.graph.nodes)
     places = tuple(
         place
         for place, node in enumerate(results)
-        if memories.memory(node).op == "placeholder" and _is_dense(TensorSpec.of(node.meta["val"]))
+        if memories.memory(node).op == "placeholder"
+        # The views are made by other code, which must not write a second time.
+        and not memories.written(node, 0, last)
+        and _is_dense(TensorSpec.of(node.meta["val"]))
     )
     if not places:
         return DividedGraph(graph)
     others = [place for place in range(len(results)) if place not in places]
     return DividedGraph(returning(graph, others), straight_line(_only_views(graph, places)), places)
+
+
+def _computes(graph: GraphModule) -> bool:
+    """Whether a graph has anything to compile: a stage that trains nothing has no update, for example."""
+    return any(node.op == "call_function" for node in graph.graph.nodes)
 
 
 def _is_dense(specification: TensorSpec) -> bool:

@@ -313,6 +313,9 @@ class Comparison:
 
     def _place(self) -> str:
         """Describe where the difference begins. Not collective: other processes may have found no difference."""
+        if self.check.compilation.pipeline_group is not None and self.start.updates:
+            # Capturing again would read weights that other stages have to send.
+            return "In a pipeline, the module is looked for at the first call only."
         try:
             with PROCESS_WIDE:
                 place = self._first_difference()

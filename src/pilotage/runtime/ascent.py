@@ -41,6 +41,8 @@ from pilotage.storage.fingerprint import Fingerprint, fingerprint
 from pilotage.strategies.strategy import Strategy
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_MOST_HALVES = 4
+"""How often forward and backward of a stage run in a trial: each run keeps what forward keeps for backward."""
 
 Sample = Callable[[], Mapping[Action, Sequence[Tensor]]]
 """Returns what each action takes after its state, to compile for these shapes and layouts."""
@@ -146,7 +148,7 @@ class Ascent:
 
     def _compile_now(self, sample: Sample, buffers: Buffers) -> Entry:
         self.cache.forget(self.fingerprint)
-        self._start(sample(), buffers())
+        self._begin(sample, buffers)
         entry = self._wait()
         if entry is None or entry.tuning.tier is not Tier.COMPILED:
             reason = "see the warning above" if entry is None else entry.tuning.reason
@@ -207,7 +209,7 @@ class Ascent:
         If all instances have to switch together, it is `ready` instead.
         """
         if self._process is None:
-            self._start(sample(), buffers())
+            self._begin(sample, buffers)
             return None
         self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
         entry = self._first_code() if self._process.is_running else self._outcome()
@@ -249,6 +251,18 @@ class Ascent:
         """Whether a compiler is running in the background."""
         return self._process is not None and self._process.is_running
 
+    def _begin(self, sample: Sample, buffers: Buffers) -> None:
+        """Start the compiler, unless there is nothing to compile for."""
+        try:
+            inputs = sample()
+        except Exception as error:
+            # A stage may refuse what is made up in place of other stages' messages.
+            self._is_over = True
+            self._refuse("The program stays on the graph tier", f"it cannot run on sample inputs ({error})")
+            return
+        if inputs:
+            self._start(inputs, buffers())
+
     def _start(self, inputs: Mapping[Action, Sequence[Tensor]], buffers: Mapping[str, Tensor]) -> None:
         """Start the compiler; if that is not possible, the program stays on the graph tier."""
         try:
@@ -261,13 +275,14 @@ class Ascent:
 
     def _job(self, inputs: Mapping[Action, Sequence[Tensor]], buffers: Mapping[str, Tensor]) -> CompileJob:
         steps = Counter(step.action for step in self.schedule.steps if step.iteration == 0 and step.replica == 0)
+        # Forward and backward of a stage are not actions of its schedule; a few times show what they weigh.
+        halves = min(_MOST_HALVES, max(count for action, count in steps.items() if action is not Action.UPDATE))
         return CompileJob(
             program=self.program,
             fingerprint=self.fingerprint,
             cache=self.cache.root,
             device=self.device,
-            # The actions of a stage are not those of its schedule.
-            runs={action: steps[action] or 1 for action in self.program.computations},
+            runs={action: steps[action] or halves for action in self.program.computations},
             inputs={action: [tensor.detach() for tensor in given] for action, given in inputs.items()},
             buffers={name: buffers[name].detach() for name in self.program.layout.buffers},
             threads=torch.get_num_threads(),

@@ -221,8 +221,13 @@ class Compilation:
 
     def _common_switch(self) -> CommonSwitch | None:
         """What lets all processes that train or infer together switch to compiled code together."""
-        if self.pipeline_group is not None:
-            return CommonSwitch(self.pipeline_group.peers, self.tell)
+        group = self.pipeline_group
+        if group is not None and self.plan is None:
+            # Instances may infer different numbers of batches.
+            return CommonSwitch(group.peers, self.tell, groups=[group], gather=group.gather)
+        if group is not None:
+            peers = group.peers
+            return CommonSwitch(peers, self.tell, groups=[group, peers], gather=peers.gather_everywhere)
         return None if self.plan is None or self.peers is None else CommonSwitch(self.peers, self.tell)
 
     def _begin_ascent(self, session: Session) -> None:

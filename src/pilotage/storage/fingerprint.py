@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pilotage.cache.store import name_of
 from pilotage.program.program import Program
+from pilotage.program.specification import TensorSpec, contiguous_strides
 from pilotage.storage.program_text import program_to_data
 
 
@@ -42,13 +43,19 @@ def fingerprint(program: Program, target: Mapping[str, str]) -> Fingerprint:
     graphs = {name: [_without_line(node) for node in entry["nodes"]] for name, entry in data["computations"].items()}
     return Fingerprint(
         {
-            "inputs": ", ".join(map(str, program.inputs)),
+            "inputs": ", ".join(map(_with_layout, program.inputs)),
             "operations": _digest(graphs)[:12],
             "constants": _digest({name: _content(tensor) for name, tensor in constants.items()})[:12],
             "state": _digest(data["layout"])[:12],
             **target,
         }
     )
+
+
+def _with_layout(specification: TensorSpec) -> str:
+    """A tensor with its strides, unless they are the usual ones."""
+    is_usual = specification.stride == contiguous_strides(specification.shape)
+    return str(specification) if is_usual else f"{specification} with strides {list(specification.stride)}"
 
 
 def _change(before: str, now: str) -> str:

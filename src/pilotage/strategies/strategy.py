@@ -107,7 +107,7 @@ class Strategy(Protocol):
         ...
 
     def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
-        """Samples of what each action of that program takes after its state."""
+        """Samples of what each action of that program takes after its state; empty if a call has to come first."""
         ...
 
     def replace(self, program: Program, code: Code | None) -> None:

@@ -12,6 +12,8 @@ from torch import nn
 
 import pilotage
 from pilotage.distributed.peers import peers_here
+from pilotage.errors import DistributedError
+from pilotage.events import Noted, Warned
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -124,3 +126,101 @@ def test_stages_switch_while_they_train_and_their_instances_stay_equal(instances
         assert tier_changes == found[0][1]
         for name, tensor in found[0][2].items():
             assert torch.equal(weights[name], tensor), name
+
+
+class Careful(nn.Module):
+    """Its first stage trains nothing; the second one accepts numbers between 0 and 1 only, and overwrites them."""
+
+    def __init__(self):
+        super().__init__()
+        self.fixed, self.last = nn.Linear(8, 3).requires_grad_(False), nn.Linear(3, 3)
+
+    def forward(self, x, y):
+        pilotage.enter_stage(0)
+        chances = torch.sigmoid(self.fixed(x))
+        pilotage.enter_stage(1)
+        loss = nn.functional.binary_cross_entropy(chances, y)
+        return loss + nn.functional.binary_cross_entropy(torch.sigmoid(self.last(chances.mul_(0.5))), y)
+
+
+def train_carefully(cache, tier):
+    torch.manual_seed(0)
+    model, said = Careful(), []
+    step = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.5),
+        distributed=True,
+        gradient_accumulation=2,
+        cache_directory=cache,
+        tier=tier,
+        outputs="all",
+        listeners=[lambda event: said.append(event.message) if isinstance(event, (Noted, Warned)) else None],
+    )
+    generator = torch.Generator().manual_seed(1)
+    batch = torch.randn(8, 8, generator=generator), torch.rand(8, 3, generator=generator)
+    losses = []
+    while len(losses) < 6 or (tier is None and not step.record.tier_changes and len(losses) < MOST_CALLS):
+        losses.append(step(*batch).tolist())
+        time.sleep(0.05 if len(losses) > 6 else 0.0)
+    scores = pilotage.inference(Scores(), distributed=True, cache_directory=cache, tier=tier)
+    found = [scores(torch.full((2, 3), float(number))) for number in range(3 + 2 * peers_here().world.rank)]
+    return losses[:6], len(step.record.tier_changes), said, found
+
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        pilotage.enter_stage(0)
+        hidden = torch.sin(self.first(x))
+        pilotage.enter_stage(1)
+        return self.last(hidden)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tier", [None, "graph"])
+def test_stages_that_cannot_run_on_made_up_messages_train_and_instances_infer_as_often_as_they_like(
+    instances, tmp_path, tier
+):
+    torch.manual_seed(0)
+    model = Careful()
+    optimizer = torch.optim.SGD(model.last.parameters(), lr=0.5)
+    generator = torch.Generator().manual_seed(1)
+    batch = torch.randn(8, 8, generator=generator), torch.rand(8, 3, generator=generator)
+    expected = []
+    for _ in range(6):
+        losses = [model(*(each[part * 4 : part * 4 + 4] for each in batch)) for part in range(2)]
+        optimizer.zero_grad()
+        (sum(losses) / 2).backward()
+        optimizer.step()
+        expected.append([loss.item() for loss in losses])
+    arguments = {"cache": str(tmp_path / "cache"), "tier": tier}
+    for losses, changes, said, found in patient(instances, train_carefully, 2, stages=2, **arguments):
+        torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected))
+        # To compiled code, or to the graph if that is faster.
+        assert changes == (0 if tier else 1), said
+        assert not any("stays on the graph tier" in message or "Not used" in message for message in said), said
+        for number, scores in enumerate(found):
+            torch.testing.assert_close(scores, Scores()(torch.full((2, 3), float(number))).detach())
+
+
+def refusal_of_another_tier():
+    stage = pilotage.world_here().stage
+    model = Waves()
+    step = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        distributed=True,
+        tier="compiled" if stage else "graph",
+    )
+    with pytest.raises(DistributedError) as raised:
+        step(torch.randn(4, 8), torch.arange(4) % 3)
+    return str(raised.value)
+
+
+def test_stages_with_different_tiers_are_refused(world):
+    for message in world(refusal_of_another_tier, 1, stages=2):
+        assert "Give all instances the same tier" in message

@@ -54,13 +54,36 @@ class Cut:
         self.state.load_weights(dict(module.named_parameters()), dict(module.named_buffers()))
         self.batch = [tensor[: programs.SAMPLES] for tensor in programs.batch(BATCHING)]
         self.stage = compilable_stage(self.cut, self.sections)
-        self.samples = self.work.sample(self.state, self.batch)
+        self.samples = self.work.made_up_sample(self.batch)
 
     def arguments(self, action):
-        return [*(each.clone() for each in self.state.arguments(self.sections, 0)), *self.samples[action]]
+        return [each.clone() for each in (*self.state.arguments(self.sections, 0), *self.samples[action])]
 
 
-@pytest.fixture(params=[(programs.network, 0), (programs.network, 1), (Drawing, 0), (Drawing, 1)], ids=str)
+class InPlace(nn.Module):
+    """Its stages write to what they receive, return a buffer that they have changed, and an input that they change."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.position = nn.Parameter(torch.randn(4))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x, target):
+        pilotage.enter_stage(0)
+        steps = self.steps.add_(1)
+        hidden = self.first(x)
+        hidden.mul_(2).add_(steps)
+        pilotage.enter_stage(1)
+        hidden += self.position
+        hidden = functional.dropout(hidden, 0.5, inplace=True).relu_()
+        return hidden, functional.mse_loss(self.last(hidden) * steps, target)
+
+
+MODULES = (programs.network, Drawing, InPlace)
+
+
+@pytest.fixture(params=[(make, number) for make in MODULES for number in (0, 1)], ids=str)
 def stage(request):
     make, number = request.param
     torch.manual_seed(0)
@@ -87,8 +110,9 @@ def test_the_parts_of_a_graph_compute_what_the_whole_graph_does(stage, action):
 def test_compiled_code_does_not_copy_the_inputs_that_backward_reads():
     stage = Cut(programs.network(), 0)
     part = stage.stage.graphs[Action.FORWARD]
-    results = part.joined(straight_line(part.computed))(*stage.arguments(Action.FORWARD))
-    assert any(results[place] is stage.batch[0] for place in part.places)
+    arguments = stage.arguments(Action.FORWARD)
+    results = part.joined(straight_line(part.computed))(*arguments)
+    assert any(results[place] is each for place in part.places for each in arguments)
 
 
 def test_the_program_of_a_stage_has_its_own_parameters_only(stage):
@@ -98,8 +122,28 @@ def test_the_program_of_a_stage_has_its_own_parameters_only(stage):
     named = {name for group in program.plan.groups for name in group.parameters}
     assert named == set(program.layout.parameters)
     given = sum(len(samples) for samples in stage.samples.values())
-    # The micro-batch is listed for the whole program, and backward takes what forward keeps.
+    # The micro-batch, what is received, and what forward keeps for backward.
     assert len(program.inputs) == given
+
+
+class Fixed(nn.Module):
+    """Its first stage has nothing to train."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2)
+
+    def forward(self, x, target):
+        pilotage.enter_stage(0)
+        hidden = self.first(x)
+        pilotage.enter_stage(1)
+        return functional.mse_loss(self.last(hidden), target)
+
+
+def test_what_a_stage_does_not_compute_is_not_compiled():
+    # The update counts, even if it changes no weight.
+    assert set(Cut(Fixed(), 0).stage.program.computations) == {Action.FORWARD, Action.UPDATE}
+    assert set(Cut(Fixed(), 1).stage.program.computations) == {Action.FORWARD, Action.BACKWARD, Action.UPDATE}
 
 
 def test_a_stage_that_only_infers_has_a_forward_only():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -49,3 +51,14 @@ def test_each_difference_is_named(other, part):
 
 def test_a_part_that_was_not_there_before_is_a_difference():
     assert Fingerprint({"a": "1", "b": "2"}).differences({"a": "1"}) == ["b (nothing before, now 2)"]
+
+
+def test_inputs_in_another_memory_layout_make_another_program():
+    wrapped = pilotage.inference(Scaled(), backend="cpu", tier="graph")
+    wrapped.compile(torch.randn(3, 3))
+    program = wrapped._executor.session.captured
+    (specification,) = program.inputs
+    other = replace(program, inputs=(replace(specification, stride=(1, 3)),))
+    here, there = (fingerprint(each, {}) for each in (program, other))
+    assert here.parts["inputs"] == "float32[3, 3]"
+    assert there.parts["inputs"] == "float32[3, 3] with strides [1, 3]"

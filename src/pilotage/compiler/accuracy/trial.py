@@ -10,6 +10,7 @@ from torch import Tensor
 from pilotage.compiler.job import CompileJob
 from pilotage.execution.cuda_graph import can_be_recorded
 from pilotage.execution.state import DeviceState
+from pilotage.program.graphs.aliases import Memories
 from pilotage.program.graphs.straight_line import straight_line
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.specification import TensorSpec
@@ -27,6 +28,12 @@ class Trial:
         pools = Action.UPDATE in program.computations
         self.state = DeviceState(program.layout, program.plan, job.device, 1, pools)
         self._inputs = {action: [tensor.to(job.device) for tensor in given] for action, given in job.inputs.items()}
+        self._overwritten: dict[Action, frozenset[int]] = {
+            action: _overwritten_inputs(program.computations[action], len(given))
+            for action, given in self._inputs.items()
+            if action in (Action.FORWARD, Action.BACKWARD) and action in program.computations
+        }
+        """The inputs that a stage writes to, such as messages of other stages; each run gets copies of its own."""
         generator = torch.Generator().manual_seed(0)
         weights = {name: _made_up(spec, generator) for name, spec in job.program.layout.parameters.items()}
         self.state.load_weights(weights, job.buffers)
@@ -47,7 +54,9 @@ class Trial:
         """The arguments of an action."""
         computation = self.program.computations[action]
         state = self.state.arguments(computation.sections, 0, whole=computation.whole)
-        return [*state, *self._inputs.get(action, [])]
+        overwritten = self._overwritten.get(action, frozenset())
+        inputs = self._inputs.get(action, [])
+        return [*state, *(each.clone() if number in overwritten else each for number, each in enumerate(inputs))]
 
     def run(self) -> list[Tensor]:
         """Run every action as often as one device iteration of a host call does."""
@@ -82,6 +91,16 @@ class Trial:
 def _straight(computation: Computation) -> Callable[..., list[Tensor]]:
     assert computation.graph is not None
     return straight_line(computation.graph)
+
+
+def _overwritten_inputs(computation: Computation, inputs: int) -> frozenset[int]:
+    """Which of the last arguments of a computation it writes to."""
+    assert computation.graph is not None
+    graph = computation.graph.graph
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    memories, last = Memories(graph), len(graph.nodes)
+    own = placeholders[len(placeholders) - inputs :]
+    return frozenset(number for number, node in enumerate(own) if memories.written(node, 0, last))
 
 
 def _made_up(specification: TensorSpec, generator: torch.Generator) -> Tensor:

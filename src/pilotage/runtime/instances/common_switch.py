@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
-from pilotage.distributed.same_exchange import BEFORE_COMPILING, gather_at
+from pilotage.distributed.same_exchange import BEFORE_COMPILING, GatheringGroup, gather_at
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.runtime.ascent import Ascent
@@ -62,7 +63,20 @@ class SwitchReport:
 class CommonSwitch:
     """Finds the call after which all instances of a job switch to compiled code. Collective, like all of `Peers`."""
 
-    def __init__(self, peers: Peers, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        peers: Peers,
+        tell: Callable[[Event], None],
+        *,
+        groups: Sequence[GatheringGroup] = (),
+        gather: Callable[[tuple[Any, ...]], list[tuple[Any, ...]]] | None = None,
+    ) -> None:
+        """With stages in separate processes, ``groups`` are those of the first exchange, in its order.
+
+        ``gather`` collects a value of all processes that have to switch together; by default, of all instances.
+        """
+        self._groups = groups or (peers,)
+        self._gather = gather or peers.gather
         self._peers = peers
         self._tell = tell
         self._calls_left = 1
@@ -103,7 +117,8 @@ class CommonSwitch:
 
     def begin_to_compile(self) -> None:
         """Raise unless all instances compile before their first call; the others would exchange their weights now."""
-        gather_at(BEFORE_COMPILING, self._peers, None)
+        for group in self._groups:
+            gather_at(BEFORE_COMPILING, group, None)
 
     def agree(self, ascent: Ascent, entry: Entry) -> Entry:
         """The code that all instances start with if each of them has compiled before its first call."""
@@ -121,8 +136,7 @@ class CommonSwitch:
     def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[SwitchReport]:
         world = self._peers.world
         own = replace(_report(ascent, why_not, seconds), rank=world.rank, stage=world.stage)
-        gather = self._peers.gather if world.stage is None else self._peers.gather_everywhere
-        return [SwitchReport(*each) for each in gather(astuple(own))]
+        return [SwitchReport(*each) for each in self._gather(astuple(own))]
 
     def _take_code_of_first(self, ascent: Ascent | None) -> None:
         """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""

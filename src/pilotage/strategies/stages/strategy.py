@@ -203,11 +203,15 @@ class Pipeline:
 
     def program_to_compile(self, captured: Program) -> Program:
         """The program of this process's stage."""
+        self._works[0].keep_sample()
         return self._compilable.program
 
     def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
-        """What forward and backward of this process's stage take; messages of other stages are made up."""
-        return self._works[0].sample(None if self.state is None else self.state.parts[0], micro_batch)
+        """What forward and backward of this process's stage took in a call; made up before the state is allocated."""
+        (work,) = self._works
+        if self.state is None:
+            return work.made_up_sample(micro_batch)
+        return work.take_sample()
 
     def replace(self, program: Program, code: Code | None) -> None:
         """Run this process's stage by compiled code from now on, or by its graphs again."""

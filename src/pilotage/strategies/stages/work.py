@@ -63,8 +63,10 @@ class StageWork:
         self._sections = tuple(sections)
         self.carrier_device = device
         """The device of tensors that are sent to other stages."""
-        self._forward = _HalfWork(part.forward)
-        self._backward = None if part.backward is None else _HalfWork(part.backward)
+        self._forward = _HalfWork(Action.FORWARD, part.forward)
+        self._backward = None if part.backward is None else _HalfWork(Action.BACKWARD, part.backward)
+        self._is_sampled = False
+        self._sample: dict[Action, Sequence[Tensor]] = {}
         self._kept: dict[int, list[Tensor]] = {}
         self._begun = 0
         self.outputs: list[dict[int, Tensor]] = []
@@ -74,6 +76,7 @@ class StageWork:
 
     def use(self, calls: Mapping[Action, Call]) -> None:
         """Compute by other functions than the graphs from now on; by the graphs where ``calls`` has none."""
+        self._sample, self._is_sampled = {}, False
         self._forward.use(calls.get(Action.FORWARD))
         if self._backward is not None:
             self._backward.use(calls.get(Action.BACKWARD))
@@ -108,25 +111,29 @@ class StageWork:
         self.outputs = [{} for _ in steps]
         self.failure = None
 
-    @torch.no_grad()
-    def sample(self, state: DeviceState | None, batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
-        """Samples of what forward and backward take after the state.
+    def keep_sample(self) -> None:
+        """Keep what forward and backward take of one micro-batch of the next call."""
+        self._is_sampled = True
 
-        What other stages send is made up, and so is the state before it is allocated. Nothing is changed.
-        """
+    def take_sample(self) -> dict[Action, Sequence[Tensor]]:
+        """What was kept, for backward too if the stage trains; empty if there was no call since."""
+        if Action.FORWARD not in self._sample or (self._backward is not None and Action.BACKWARD not in self._sample):
+            return {}
+        found, self._sample, self._is_sampled = self._sample, {}, False
+        return found
+
+    @torch.no_grad()
+    def made_up_sample(self, batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """What forward and backward may take after the state: the state and what other stages send are made up."""
         generator = torch.Generator().manual_seed(0)
         given = [*batch, *self._forward.made_up_messages(generator)]
         samples: dict[Action, Sequence[Tensor]] = {Action.FORWARD: given}
         if self._backward is None:
             return samples
-        if state is None:
-            layout = self._layout
-            specifications = [each for section in self._sections for each in layout.section(section)]
-            held = [made_up(each.empty(torch.device("meta")), generator) for each in specifications]
-        else:
-            held = [tensor.clone() for tensor in state.arguments(self._sections, 0)]
+        specifications = [each for section in self._sections for each in self._layout.section(section)]
+        held = [made_up(each.empty(torch.device("meta")), generator) for each in specifications]
         arguments = [tensor.to(self._device) for tensor in (*held, *given)]
-        with undisturbed_generators():
+        with undisturbed_generators(), torch.enable_grad():
             _, _, kept = self._forward.run_graph(arguments)
         samples[Action.BACKWARD] = [*kept, *self._backward.made_up_messages(generator)]
         return samples
@@ -161,8 +168,14 @@ class StageWork:
         state, replica = self._round.state, self._round.steps[number].replica
         received = [tensor.to(state.device) for tensor in half.received.unpack(carrier.detach())]
         arguments = [*state.arguments(self._sections, replica), *given, *received]
+        if self._is_sampled and half.action not in self._sample:
+            self._sample[half.action] = [tensor.clone() for tensor in (*given, *received)]
         try:
-            with self._round.streams.of_replica(replica) if self._draws_random_numbers else nullcontext():
+            # As in other programs: some kernels return what backward needs only where gradients are enabled.
+            with (
+                torch.enable_grad(),
+                self._round.streams.of_replica(replica) if self._draws_random_numbers else nullcontext(),
+            ):
                 return half.run(arguments)
         except (RuntimeError, MemoryError) as error:
             self.failure = GraphFailure(number, Computation(sections=self._sections, graph=half.graph), error)
@@ -179,7 +192,8 @@ class StageWork:
 class _HalfWork:
     """The graph of a forward or a backward, ready to be called."""
 
-    def __init__(self, half: StageGraph) -> None:
+    def __init__(self, action: Action, half: StageGraph) -> None:
+        self.action = action
         self._half = half
         self.received, self.sent = Message(half.received), Message(half.sent)
         self.graph = half.graph

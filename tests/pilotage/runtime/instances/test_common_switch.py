@@ -207,10 +207,38 @@ class OtherStages(Others):
         return [report, *self.meetings.pop(0)]
 
 
+def of_stages(tell, *meetings):
+    others = OtherStages(*meetings, stage=0)
+    return CommonSwitch(others, tell, gather=others.gather_everywhere)
+
+
+def test_groups_meet_in_their_order_before_compiling():
+    met = []
+
+    class Group:
+        kind = "Stage"
+
+        def __init__(self, name, moment=BEFORE_COMPILING):
+            self.name, self.moment = name, moment
+
+        def wait_for_all(self):
+            met.append(f"{self.name} waits")
+
+        def gather(self, value):
+            met.append(self.name)
+            return [value, (self.moment, *value[1:])]
+
+    CommonSwitch(Others(), print, groups=[Group("stages"), Group("instances")]).begin_to_compile()
+    assert met == ["stages waits", "stages", "instances waits", "instances"]
+    late = [Group("stages", WITH_WEIGHTS), Group("instances")]
+    with pytest.raises(DistributedError, match="Stage 1 is about to exchange its weights, but this one to compile"):
+        CommonSwitch(Others(), print, groups=late).begin_to_compile()
+
+
 def test_stages_switch_when_all_of_them_are_ready_each_to_its_own_code():
     waiting = [(0.1, "q", "", "", 0, 1), (0.1, "p", "code", "", 1, 0), (0.1, "q", "other", "", 1, 1)]
     ready = [(0.1, "q", "other", "", 0, 1), *waiting[1:]]
-    common, ascent = CommonSwitch(OtherStages(waiting, ready, stage=0), print), Rising(ready="code")
+    common, ascent = of_stages(print, waiting, ready), Rising(ready="code")
     assert common.meet(ascent, "", 0.1) is None
     assert common.meet(ascent, "", 0.1) is ascent.ready
 
@@ -224,7 +252,7 @@ def test_stages_switch_when_all_of_them_are_ready_each_to_its_own_code():
 )
 def test_stages_stay_on_the_graph_if_one_of_them_cannot_switch(other, reason):
     heard = []
-    common, ascent = CommonSwitch(OtherStages([other], stage=0), heard.append), Rising(ready="code")
+    common, ascent = of_stages(heard.append, [other]), Rising(ready="code")
     assert common.meet(ascent, "", 0.1) is None
     assert ascent.is_stopped
     (note,) = heard
@@ -235,5 +263,5 @@ def test_stages_stay_on_the_graph_if_one_of_them_cannot_switch(other, reason):
 def test_the_instances_of_a_stage_take_the_code_of_the_first_one():
     everyone = [(0.1, "q", "other", "", 0, 1), (0.1, "p", "mine", "", 1, 0), (0.1, "q", "other", "", 1, 1)]
     agreed = [everyone[0], (0.1, "p", "code", "", 1, 0), everyone[2]]
-    common, ascent = CommonSwitch(OtherStages(everyone, agreed, stage=0), print), Rising(ready="code")
+    common, ascent = of_stages(print, everyone, agreed), Rising(ready="code")
     assert common.meet(ascent, "", 0.1).digest == "code"

@@ -198,29 +198,69 @@ def test_inference_keeps_nothing_for_a_backward(programs):
     assert first.take_number() == 1
 
 
-def test_samples_for_a_compiler_are_like_what_arrives_and_change_nothing(stages, monkeypatch):
+def test_a_sample_for_a_compiler_is_what_one_micro_batch_took(stages, monkeypatch):
     arrived = []
     for work in stages.works:
         for half in (work._forward, work._backward):
             run = half._run
-            monkeypatch.setattr(half, "_run", lambda *given, run=run: arrived.append(given) or run(*given))
+            monkeypatch.setattr(
+                half, "_run", lambda *given, run=run: arrived.append([each.clone() for each in given]) or run(*given)
+            )
     stages.begin()
     first, last = stages.works
-    first.backward(0, last.backward(0, torch.zeros_like(stages.forward(0))))
-    forward, last_forward, last_backward, backward = arrived
+    assert first.take_sample() == {}
+    first.keep_sample()
+    sent = [stages.forward(number) for number in range(2)]
+    assert first.take_sample() == {}, "backward has not run yet"
+    for number in range(2):
+        first.backward(number, last.backward(number, torch.zeros_like(sent[number])))
+    sample = first.take_sample()
+    for action, given in ((Action.FORWARD, arrived[0]), (Action.BACKWARD, arrived[5])):
+        torch.testing.assert_close(list(sample[action]), given[-len(sample[action]) :], rtol=0, atol=0)
+    made_up = first.made_up_sample(stages.batches[0])
+    for action, tensors in sample.items():
+        assert [TensorSpec.of(each).dense for each in made_up[action]] == [
+            TensorSpec.of(each).dense for each in tensors
+        ]
+    assert first.take_sample() == {}
+    assert last.take_sample() == {}
+
+
+def test_made_up_samples_change_nothing(stages):
     before = [tensor.clone() for state in stages.states for tensor in state.everything()]
     random = torch.random.get_rng_state()
-    expected = [(first, forward, backward), (last, last_forward, last_backward)]
-    for (work, *given), state in zip(expected, stages.states, strict=True):
-        for held in (state, None):
-            samples = work.sample(held, stages.batches[0])
-            for action, arguments in zip((Action.FORWARD, Action.BACKWARD), given, strict=True):
-                own = arguments[len(arguments) - len(samples[action]) :]
-                assert [TensorSpec.of(each).dense for each in samples[action]] == [
-                    TensorSpec.of(each).dense for each in own
-                ]
+    for work in stages.works:
+        work.made_up_sample(stages.batches[0])
     torch.testing.assert_close([tensor for state in stages.states for tensor in state.everything()], before)
     assert torch.equal(torch.random.get_rng_state(), random)
+
+
+def test_recurrent_stages_keep_what_their_kernels_need_for_backward(programs):
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.LSTM(4, 5), nn.Linear(5, 2)
+
+        def forward(self, x, target):
+            pilotage.enter_stage(0)
+            hidden, _ = self.first(x.unsqueeze(0))
+            pilotage.enter_stage(1)
+            output = self.last(hidden.squeeze(0))
+            return output, functional.mse_loss(output, target)
+
+    torch.manual_seed(0)
+    module = Recurrent()
+    stages = Stages(programs, module)
+    stages.begin()
+    first, last = stages.works
+    # As autograd runs the forward of a stage in a pipeline of processes.
+    with torch.no_grad():
+        sent = stages.forward(0)
+    first.backward(0, last.backward(0, torch.zeros_like(sent)))
+    module(*stages.batches[0])[1].backward()
+    found = {name: pool / stages.cuts[0].divisor for name, pool in stages.gradients().items()}
+    expected = {name: each.grad / len(stages.batches) for name, each in module.named_parameters()}
+    torch.testing.assert_close(found, expected)
 
 
 def test_other_functions_are_used_until_the_graphs_are_again(stages):
