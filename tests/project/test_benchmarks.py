@@ -86,7 +86,7 @@ def test_the_benchmark_of_models_prints_rates_memory_and_a_verdict(monkeypatch, 
     assert f"{name}: torch.compile, default, peak" in text
     assert "times its peak memory" in table.verdict
     assert "Geometric mean" in table.verdict
-    assert list(table.details["ratios"]) == [name]
+    assert list(table.details["models"]) == [name]
 
 
 COSMIC = {

@@ -97,14 +97,16 @@ class _Nothing(Exception):
     """There is no gradient."""
 
 
-def _options() -> poptorch.Options:
-    return poptorch.Options().showCompilationProgressBar(False).runOn("cpu", tier="graph", nonfinite_loss="ignore")
+def _options(cases: Sequence[Case]) -> poptorch.Options:
+    options = poptorch.Options().showCompilationProgressBar(False).runOn("cpu", tier="graph", nonfinite_loss="ignore")
+    # A forward that returns uninitialised memory is not repeatable, which the arrival check refuses.
+    return options if all(case.defined for case in cases) else options.check("off")
 
 
 def _infer(cases: Sequence[Case]) -> Iterator[Verdict]:
     model, twin = Inference(cases), Inference(cases)
     expected = _in_eager(lambda: twin(*twin.inputs()))
-    wrapped = poptorch.inferenceModel(model, _options())
+    wrapped = poptorch.inferenceModel(model, _options(cases))
     results = _in_program(wrapped, *model.inputs())
     wrapped.copyWeightsToHost()
     same_state = _difference(dict(model.state_dict()), dict(twin.state_dict()), TOLERANCE)
@@ -122,7 +124,7 @@ def _train(cases: Sequence[Case]) -> Iterator[Verdict]:
     optimizer = torch.optim.SGD(twin.parameters(), lr=1.0)
     _in_eager(loss.backward)
     _in_eager(optimizer.step)
-    wrapped = poptorch.trainingModel(model, _options(), poptorch.optim.SGD(model.parameters(), lr=1.0))
+    wrapped = poptorch.trainingModel(model, _options(cases), poptorch.optim.SGD(model.parameters(), lr=1.0))
     _in_program(wrapped)
     mine, theirs = model.of_each_case(), twin.of_each_case()
     for case, result, wanted in zip(cases, mine, theirs, strict=True):
