@@ -1,3 +1,4 @@
+import gc
 from collections import deque
 
 import pytest
@@ -209,3 +210,18 @@ def test_a_sampler_may_refuse_its_length():
             raise RuntimeError("endless")
 
     assert _count(Sampler()) is None
+
+
+def test_a_loader_in_a_reference_cycle_is_replaced_like_any_other(iterated):
+    make, epoch = iterated
+    found = []
+    gc.disable()
+    try:
+        for _ in range(2):
+            loader = make()
+            loader.__dict__["itself"] = loader
+            found.append(epoch(loader)[1])
+            del loader
+    finally:
+        gc.enable()
+    assert found == [{(0, 0)}, {(0, 1)}]
