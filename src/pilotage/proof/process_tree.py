@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self
 
-__all__ = ["EndedBySignal", "ProcessTree", "ended_by_signals", "processes_with"]
+__all__ = ["EndedBySignal", "ProcessTree", "Signals", "ended_by_signals", "processes_with"]
 
 _GRACE_SECONDS = 5.0
 _DEAD = ("Z", "X", "x")
@@ -29,16 +29,30 @@ class EndedBySignal(SystemExit):
         self.name = signal.Signals(number).name
 
 
+class Signals:
+    """What asked this process to end."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def check(self) -> None:
+        """Raise again after a signal: Python drops what a handler raises while an object is being freed."""
+        if self.number is not None:
+            raise EndedBySignal(self.number)
+
+
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[Signals]:
     """Raise an `EndedBySignal` where SIGTERM or SIGHUP would end this process at once, so that it can clean up."""
     ours: list[int] = []
+    signals = Signals()
 
     def ended(number: int, _: FrameType | None) -> None:
         # Once is enough: another signal must not interrupt what cleans up.
         for each in ours:
             signal.signal(each, signal.SIG_IGN)
-        raise EndedBySignal(number)
+        signals.number = number
+        signals.check()
 
     try:
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -47,7 +61,7 @@ def ended_by_signals() -> Iterator[None]:
                 with suppress(ValueError):  # In a thread, which gets no signals.
                     signal.signal(number, ended)
                     ours.append(number)
-        yield
+        yield signals
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)

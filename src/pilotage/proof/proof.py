@@ -13,7 +13,7 @@ from pilotage.proof.comparison import Comparison, Verdict, compare, noise_of, re
 from pilotage.proof.explanations import Alignment, alignment_of, explanations_of
 from pilotage.proof.findings.finding import Finding
 from pilotage.proof.findings.rules import findings_of
-from pilotage.proof.process_tree import ended_by_signals
+from pilotage.proof.process_tree import Signals, ended_by_signals
 from pilotage.proof.running import WatchedRun, run_watched
 from pilotage.proof.steps import steps_of
 from pilotage.proof.tolerance import Tolerance
@@ -65,17 +65,18 @@ class Proof:
 
 def prove(request: Request, tell: Callable[[str], None] = lambda text: None) -> Proof:
     """Run the scripts, and compare what they did; on SIGTERM and SIGHUP, their processes are ended first."""
-    with ended_by_signals():
+    with ended_by_signals() as signals:
         folder = Path(tempfile.mkdtemp(prefix="pilotage-proof-"))
         try:
-            return _Proving(request, folder, tell).proof()
+            return _Proving(request, folder, tell, signals).proof()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Proving:
-    def __init__(self, request: Request, folder: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, request: Request, folder: Path, tell: Callable[[str], None], signals: Signals) -> None:
         self._request = request
+        self._signals = signals
         self._folder = folder
         self._tell = tell
         self._runs = 0
@@ -117,7 +118,7 @@ class _Proving:
         )
         self._tell(f"running {name}")
         changed = replace(settings, **changes)  # type: ignore[arg-type]
-        return run_watched(name, command, changed, timeout=self._request.timeout)
+        return run_watched(name, command, changed, timeout=self._request.timeout, signals=self._signals)
 
     def _compared(self, before: WatchedRun, after: WatchedRun) -> Comparison:
         """Compare; in doubt, run the original again with rounding errors to see their effect."""

@@ -13,12 +13,13 @@ from pathlib import Path
 import pilotage.proof.injection
 from pilotage.errors import ProofError
 from pilotage.options import environment
-from pilotage.proof.process_tree import ProcessTree
+from pilotage.proof.process_tree import ProcessTree, Signals
 from pilotage.proof.records import ScriptRecord, read_run
 from pilotage.proof.watching.settings import WatchSettings
 
 __all__ = ["WatchedRun", "run_watched", "watched_environment"]
 
+_SECONDS_BETWEEN_LOOKS = 0.5
 _INJECTION = str(Path(pilotage.proof.injection.__file__).parent)
 
 
@@ -43,12 +44,14 @@ class WatchedRun:
         return self.status == 0 and all(each.reached_its_end for each in self.record.trained)
 
 
-def run_watched(name: str, command: Sequence[str], settings: WatchSettings, *, timeout: float) -> WatchedRun:
+def run_watched(
+    name: str, command: Sequence[str], settings: WatchSettings, *, timeout: float, signals: Signals | None = None
+) -> WatchedRun:
     """Run a command; raises a `ProofError` of one line if it does not train."""
     folder = Path(settings.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     began = time.monotonic()
-    status = _status(name, command, settings, folder, timeout)
+    status = _status(name, command, settings, folder, timeout, signals or Signals())
     record = read_run(folder)
     run = WatchedRun(
         name=name,
@@ -62,7 +65,9 @@ def run_watched(name: str, command: Sequence[str], settings: WatchSettings, *, t
     return replace(run, failure=_failure(run, folder, timed_out=status is None, timeout=timeout))
 
 
-def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: Path, timeout: float) -> int | None:
+def _status(
+    name: str, command: Sequence[str], settings: WatchSettings, folder: Path, timeout: float, signals: Signals
+) -> int | None:
     """The exit status of the command; None if it ran out of time."""
     process: subprocess.Popen[bytes] | None = None
     with (
@@ -79,7 +84,7 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
                 start_new_session=True,
                 env=watched_environment(settings),
             )
-            return process.wait(timeout)
+            return _waited(process, timeout, signals)
         except OSError as error:
             raise ProofError(f"{name} cannot be started: {error.strerror}: {command[0]}") from None
         except subprocess.TimeoutExpired:
@@ -89,6 +94,19 @@ def _status(name: str, command: Sequence[str], settings: WatchSettings, folder: 
             tree.end(grace=1.0 if process is not None and process.poll() is not None else 5.0)
             if process is not None:
                 process.wait()
+
+
+def _waited(process: subprocess.Popen[bytes], timeout: float, signals: Signals) -> int:
+    """The exit status of a process, after looking for signals from time to time."""
+    end = time.monotonic() + timeout
+    while True:
+        signals.check()
+        left = end - time.monotonic()
+        try:
+            return process.wait(max(0.0, min(_SECONDS_BETWEEN_LOOKS, left)))
+        except subprocess.TimeoutExpired:
+            if left <= _SECONDS_BETWEEN_LOOKS:
+                raise
 
 
 def watched_environment(settings: WatchSettings) -> dict[str, str]:

@@ -83,7 +83,9 @@ class InPlace(nn.Module):
 MODULES = (programs.network, Drawing, InPlace)
 
 
-@pytest.fixture(params=[(make, number) for make in MODULES for number in (0, 1)], ids=str)
+@pytest.fixture(
+    params=[(make, number) for make in MODULES for number in (0, 1)], ids=lambda each: f"{each[0].__name__}-{each[1]}"
+)
 def stage(request):
     make, number = request.param
     torch.manual_seed(0)

@@ -131,6 +131,24 @@ def test_a_signal_leaves_time_to_clean_up(default_handlers, number, status):
     assert signal.getsignal(number) == signal.SIG_DFL
 
 
+def test_a_signal_that_python_drops_is_raised_at_the_next_look(default_handlers):
+    class Freed:
+        def __del__(self):
+            signal.raise_signal(signal.SIGTERM)
+
+    dropped = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda found: dropped.append(found.exc_type)
+    try:
+        with ended_by_signals() as signals:
+            signals.check()
+            Freed()
+            assert dropped == [EndedBySignal]
+            with pytest.raises(EndedBySignal, match="143"):
+                signals.check()
+    finally:
+        sys.unraisablehook = before
+
+
 def test_a_signal_that_is_ignored_stays_ignored(default_handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with ended_by_signals():

@@ -1,13 +1,16 @@
 """Real processes: scripts that train, and scripts that crash, hang, fork or never train."""
 
 import runpy
+import signal
 import sys
+import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from pilotage.errors import ProofError
-from pilotage.proof.process_tree import processes_with
+from pilotage.proof.process_tree import EndedBySignal, Signals, processes_with
 from pilotage.proof.running import run_watched
 from pilotage.proof.watching.settings import WatchSettings
 
@@ -277,3 +280,17 @@ def test_compiled_parts_of_a_script_are_watched(watched, script, compiled):
         "    update()\n"
     )
     assert watched(path).record.steps == 50
+
+
+def test_a_script_is_ended_by_a_signal_that_python_dropped(tmp_path, script):
+    signals = Signals()
+    settings = WatchSettings(folder=str(tmp_path / "record"), steps=3)
+    timer = Timer(1.0, lambda: setattr(signals, "number", signal.SIGTERM))
+    timer.start()
+    began = time.monotonic()
+    command = [sys.executable, str(script("import time\ntime.sleep(120)\n"))]
+    with pytest.raises(EndedBySignal, match="143"):
+        run_watched("AFTER", command, settings, timeout=100, signals=signals)
+    assert time.monotonic() - began < 60
+    assert not processes_with(settings.folder)
+    timer.join()
