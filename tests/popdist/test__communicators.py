@@ -58,7 +58,7 @@ answer(results)
 def test_instances_communicate_all_together_or_in_groups(poprun):
     first, second, third = poprun(SCRIPT, instances=3)
     assert first["pair"] == third["pair"] == [0, 2]
-    assert "instance, 1, has no communicator 5" in second["pair"]
+    assert "Instance 1 has no communicator 5" in second["pair"]
     assert "cannot be registered for [1, 2]" in third["conflict"]
     assert first["one"] == [[0], 10, 0.0, 0]
     assert second["one"] is third["one"] is first["two"] is first["again"] is None

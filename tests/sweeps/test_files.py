@@ -55,12 +55,12 @@ def captured(case, measure: Measure):
     try:
         if measure is Measure.INFERENCE:
             module = Inference([case])
-            model, inputs = poptorch.inferenceModel(module, _options()), module.inputs()
+            model, inputs = poptorch.inferenceModel(module, _options([case])), module.inputs()
         else:
             module = Training([case])
             if module() is None:
                 return None
-            model = poptorch.trainingModel(module, _options(), poptorch.optim.SGD(module.parameters(), lr=1.0))
+            model = poptorch.trainingModel(module, _options([case]), poptorch.optim.SGD(module.parameters(), lr=1.0))
             inputs = ()
         model.compile(*inputs)
     except Exception:

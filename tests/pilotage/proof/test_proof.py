@@ -96,7 +96,12 @@ def test_a_signal_ends_the_watched_script_too(script, tmp_path, ends, number):
         "import os, time\nopen('new', 'w').write(str(os.getpid()))\nos.rename('new', 'running')\ntime.sleep(120)\n"
     )
     command = [sys.executable, "-m", "pilotage", "prove", str(path)]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    # Under nohup, the tests ignore SIGHUP, and a process that they start would too.
+    before = signal.signal(number, signal.SIG_DFL)
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True)
+    signal.signal(number, before)
+    with process:
         running = tmp_path / "running"
         while not running.exists():
             assert process.poll() is None

@@ -191,7 +191,7 @@ def test_profiling_reports_a_program_that_does_not_fit(tmp_path, capsys, monkeyp
 
 def test_a_failing_prediction_does_not_stop_the_run(caplog, capsys):
     _trained(Options().useIpuModel(True).runOn("cpu", tier="eager"))
-    assert "was not predicted: The tier 'eager' captures no program" in caplog.text
+    assert "was not predicted: The eager tier captures no program" in caplog.text
     assert capsys.readouterr().out == ""
 
 

@@ -27,7 +27,10 @@ from pilotage.strategies.strategy import Code, Setup, detached
 
 
 class Pipeline:
-    """Runs the stages of this process: all of them on its cards, or one of them among other processes."""
+    """Runs the stages of this process: all of them on its cards, or one of them among other processes.
+
+    Large because it is the strategy for both transports, with the methods that each strategy has.
+    """
 
     times = None
 

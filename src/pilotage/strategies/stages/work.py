@@ -53,7 +53,10 @@ class _Round:
 
 
 class StageWork:
-    """Runs the graphs of one stage, pools gradients, and keeps the outputs and saved values of each micro-batch."""
+    """Runs the graphs of one stage, pools gradients, and keeps the outputs and saved values of each micro-batch.
+
+    Large because forward and backward of a micro-batch share what is kept between them.
+    """
 
     def __init__(self, program: Program, part: StageGraphs, sections: Sequence[Section], device: torch.device) -> None:
         self._draws_random_numbers = program.draws_random_numbers

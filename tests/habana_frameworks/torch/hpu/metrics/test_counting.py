@@ -57,7 +57,7 @@ def test_metrics_count_graphs_and_find_the_modules_that_recompile(alone, tmp_pat
                 followed(torch.ones(rows, 4, device="hpu"))
         followed.analyse_dynamicity()
         assert len(followed.raw_logs()) == 9
-        with pytest.raises(RuntimeError, match="followed already"):
+        with pytest.raises(RuntimeError, match="already being observed"):
             detect_recompilation_auto_model(network)
 
         samples = [torch.arange(length) for length in (2, 3, 2)]
