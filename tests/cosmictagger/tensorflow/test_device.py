@@ -195,7 +195,7 @@ def test_two_processes_resume_where_they_were_interrupted(tmp_path, places, star
 def test_inference_in_two_processes_reports_what_one_does(tmp_path, places, start):
     assert main([*TRAIN, *places("trained"), "framework=tensorflow"]) == 0
     weights = f"mode.weights_location={tmp_path / 'trained'}"
-    words = (*WORDS, "mode=inference", "framework=tensorflow", weights)
+    words = (*WORDS, "mode=inference", "framework=tensorflow", "data.aux_events=4", weights)
     assert main([*words, "run.iterations=2", *places("one")]) == 0
     # Each of the two processes takes its share of the larger minibatch.
     together = ("run.iterations=1", "run.minibatch_size=4", "run.distributed=true")
