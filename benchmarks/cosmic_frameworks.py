@@ -44,7 +44,7 @@ DRAWS = 5
 """How many times weights are rounded at random: a single draw may have little effect by chance."""
 
 MANY = 4000
-"""Results of so many numbers are activations and their gradients; smaller ones are sums, statistics and slots."""
+"""Results with at least this many numbers are activations or their gradients; smaller ones are sums or statistics."""
 
 MILLIONTHS = 1e6
 FOLDER = Path("output/benchmarks")
@@ -132,7 +132,7 @@ class _Rounding(TorchDispatchMode):
         for each in found if isinstance(found, tuple | list) else (found,):
             if not isinstance(each, Tensor) or each.dtype is not torch.float64 or each.numel() < MANY:
                 continue
-            # A view of what was given is no result.
+            # A view of an argument does not count as a result.
             if each.untyped_storage().data_ptr() not in memory or any(each is one for one in given):
                 each.copy_(each.float())
         return found

@@ -109,7 +109,7 @@ def _divided(graph: GraphModule) -> DividedGraph:
 
 
 def _computes(graph: GraphModule) -> bool:
-    """Whether a graph has anything to compile: a stage that trains nothing has no update, for example."""
+    """Whether a graph has anything to compile: a stage that trains nothing has no backward."""
     return any(node.op == "call_function" for node in graph.graph.nodes)
 
 
