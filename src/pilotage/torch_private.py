@@ -277,6 +277,10 @@ with _checked():
     _require(torch.distributed.ProcessGroup, "_device_types")
     device_types: Callable[[torch.distributed.ProcessGroup], list[torch.device]] = attrgetter("_device_types")
 
+    _require(torch.autograd.graph.Node, "_input_metadata")
+    results_of_node: Callable[[torch.autograd.graph.Node], Any] = attrgetter("_input_metadata")
+    """What is known of the results of the operation whose gradient a node computes."""
+
     sequence_number: Callable[[Any], int] = methodcaller("_sequence_nr")
     """The number of a node of autograd."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,21 @@ class Update:
         """Where it was computed."""
         return str(self.fields.get("device", "unknown"))
 
+    @property
+    def weight_types(self) -> tuple[str, ...]:
+        """The types of the weights that it changed."""
+        return tuple(self.fields.get("weights", ()))
+
+    @property
+    def last_product(self) -> str | None:
+        """The type of the last product before the loss; None if it is not known."""
+        return self.fields.get("product")
+
+    @property
+    def computed_in(self) -> Mapping[str, int] | None:
+        """How many products were computed in each type; None if they were not looked at in this update."""
+        return self.fields.get("computed_in")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessRecord:
@@ -121,6 +137,21 @@ class ProcessRecord:
         """The events of one kind."""
         return (each for each in self.events if each["event"] == event)
 
+    @cached_property
+    def types(self) -> tuple[str | None, ...]:
+        """The type in which most products of each update were computed; None if it is not known.
+
+        All products are looked at in one update of an eager script. Others are as this one if the last product before
+        the loss and the weights have the same types, or the weights if the last product is not known; otherwise that
+        last product counts, and without one the weights.
+        """
+        known = {
+            (each.last_product, each.weight_types): _most(each.computed_in)
+            for each in self.updates
+            if each.is_eager and each.computed_in
+        }
+        return tuple(_type_of(each, known) for each in self.updates)
+
     def first(self, fact: str) -> Any:
         """The first value of a fact that some of the updates have."""
         return next((each.fields[fact] for each in self.updates if each.fields.get(fact) is not None), None)
@@ -149,6 +180,22 @@ class ScriptRecord:
     def processes(self) -> int:
         """How many processes trained."""
         return len(self.trained)
+
+
+def _type_of(update: Update, known: Mapping[tuple[str | None, tuple[str, ...]], str]) -> str | None:
+    if not update.is_eager:
+        return _most(update.computed_in) if update.computed_in else None
+    seen = (update.last_product, update.weight_types)
+    if seen in known:
+        return known[seen]
+    if update.last_product is not None:
+        return update.last_product
+    alike = {kind for (_, weights), kind in known.items() if weights == update.weight_types} or {*update.weight_types}
+    return alike.pop() if len(alike) == 1 else None
+
+
+def _most(types: Mapping[str, int]) -> str:
+    return max(types, key=lambda name: types[name])
 
 
 def read_run(folder: Path) -> ScriptRecord:

@@ -110,6 +110,8 @@ def _run(run: WatchedRun) -> dict[str, Any]:
                 "optimizer": each.optimizer,
                 "exchanges": each.exchanges,
                 "device": each.device,
+                "type": each.type,
+                "weight_types": each.weight_types,
             }
             for each in steps_of(run.record)
         ],

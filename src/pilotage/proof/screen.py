@@ -13,7 +13,6 @@ from pathlib import Path
 from pilotage.monitoring.plurals import pluralized
 from pilotage.proof.comparison import Comparison, Verdict, relative
 from pilotage.proof.findings.finding import Finding
-from pilotage.proof.findings.results import computed_types
 from pilotage.proof.proof import Proof
 from pilotage.proof.records import ScriptRecord
 from pilotage.proof.running import WatchedRun
@@ -63,12 +62,12 @@ def _near(word: str) -> str:
 
 def _described(run: WatchedRun) -> str:
     record = run.record
-    types = computed_types(record.first)
+    types = [each for each in record.first.types if each is not None]
     optimizers = [each for each in record.first.summary.get("optimizers", ()) if each["updates"]]
     parts = [
         f"{pluralized(record.steps, 'update')} on {_devices(record)}",
         ", ".join(dict.fromkeys(each["kind"] for each in optimizers)),
-        max(types, key=lambda name: types[name]) if types else "",
+        " and ".join(dict.fromkeys(types)),
         f"{record.processes} processes" if record.processes > 1 else "",
         f"{run.seconds:.0f} s",
         _ending(run),

@@ -35,6 +35,10 @@ class Step:
     """The number of the optimizer that made it, in the first process."""
     exchanges: int
     device: str
+    type: str | None
+    """The type in which most products of the first process were computed; None if it is not known."""
+
+    weight_types: tuple[str, ...]
     line: str | None
 
 
@@ -43,12 +47,12 @@ def steps_of(run: ScriptRecord) -> list[Step]:
     # Stages of one replica see the same samples; only the first counts.
     processes = [each for each in run.trained if each.header["stage"] in (None, 0)] or list(run.trained)
     return [
-        _step(number + 1, [each.updates[number] for each in processes])
+        _step(number + 1, [each.updates[number] for each in processes], processes[0].types[number])
         for number in range(min(len(each.updates) for each in processes))
     ]
 
 
-def _step(number: int, updates: Sequence[Update]) -> Step:
+def _step(number: int, updates: Sequence[Update], kind: str | None) -> Step:
     losses = [each.losses for each in updates]
     flat = [loss for each in losses for loss in each]
     counts = [each.samples for each in updates]
@@ -66,6 +70,8 @@ def _step(number: int, updates: Sequence[Update]) -> Step:
         optimizer=updates[0].fields.get("optimizer"),
         exchanges=sum(each.fields["exchanges"] for each in updates),
         device=updates[0].device,
+        type=kind,
+        weight_types=updates[0].weight_types,
         line=updates[0].line,
     )
 

@@ -90,3 +90,37 @@ def test_scripts_that_are_stopped_or_finish_have_no_error(tmp_path):
     found = read_run(tmp_path).others
     assert [each.error for each in found] == [None, None]
     assert sorted(each.was_stopped for each in found) == [False, True]
+
+
+def typed(number, product, weights=("float32",), mode="eager", **facts):
+    """A line with one update whose types are known."""
+    common = {"mode": mode, "device": "cpu", "product": product, "weights": list(weights)}
+    return line("updates", common=common, epoch=0.0, rows=[[number, [1.0], 0, 0.5, [], 0, facts]])
+
+
+def types(folder, *lines):
+    write(folder, "1", line("process", rank=0), *lines)
+    return list(read_run(folder).first.types)
+
+
+def test_updates_are_computed_as_the_one_whose_products_were_looked_at(tmp_path):
+    looked = typed(2, "float32", computed_in={"float32": 1, "bfloat16": 5})
+    found = types(tmp_path, typed(1, "float32"), looked, typed(3, "float32"), typed(4, "float16"))
+    assert found == ["bfloat16", "bfloat16", "bfloat16", "float16"]
+
+
+def test_compiled_updates_are_computed_as_the_one_that_ran_eagerly(tmp_path):
+    looked = typed(2, "bfloat16", computed_in={"bfloat16": 5})
+    assert types(tmp_path, typed(1, None), looked, typed(3, None)) == ["bfloat16"] * 3
+
+
+def test_without_any_product_the_type_of_the_weights_counts(tmp_path):
+    found = types(tmp_path, typed(1, None), typed(2, None, ["float64"]), typed(3, None, ["float32", "float16"]))
+    assert found == ["float32", "float64", None]
+
+
+def test_updates_of_programs_have_the_types_of_their_program(tmp_path):
+    program = [
+        typed(number, None, mode="program", computed_in={kind: 3}) for number, kind in ((1, "float16"), (2, "float32"))
+    ]
+    assert types(tmp_path, *program, typed(3, None, mode="program", computed_in={})) == ["float16", "float32", None]

@@ -85,6 +85,7 @@ def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> 
             )
     if before is None:
         return
+    yield from _changed_types(process, before.first)
     wrapper = next((each["line"] for each in process.summary.get("wrappers", ()) if each["trains"]), None)
     trains = wrapper or process.updates[0].line
     for kind in sorted(narrow - original):
@@ -105,6 +106,22 @@ def precision_not_as_asked(after: ScriptRecord, before: ScriptRecord | None) -> 
             f"its products in {', '.join(sorted(computed))}.",
             remedy=f"Ask for {lost} here too, or prove against an original that computes as this script does.",
         )
+
+
+def _changed_types(process: ProcessRecord, original: ProcessRecord) -> Iterator[Finding]:
+    """A type that changes from one update to the next, although that of the original does not."""
+    for number in range(1, min(len(process.types), len(original.types))):
+        before, now = process.types[number - 1 : number + 1]
+        if None in (before, now) or before == now or original.types[number - 1] != original.types[number]:
+            continue
+        yield Finding(
+            name="precision-not-as-asked",
+            where=process.updates[number].line,
+            message=f"Up to update {number} the products of a step were computed in {before}, and from update "
+            f"{number + 1} on in {now}; those of the original stay in {original.types[number]}.",
+            remedy="Request the type in every step, and cast no weights between steps.",
+        )
+        return
 
 
 def _asked_and_used(process: ProcessRecord) -> str | None:

@@ -178,9 +178,6 @@ class ModuleWatch:
 
     def _outermost_facts(self, module: nn.Module, facts: dict[str, Any]) -> None:
         facts["module"] = type(module).__name__
-        parameter = next((each for each in module.parameters() if each.is_floating_point()), None)
-        if parameter is not None:
-            facts["weights_type"] = _name(parameter.dtype)
 
     # Modes
 
@@ -228,7 +225,3 @@ def _nodes_behind(root: Tensor) -> Iterator[Node]:
             seen.add(node)
             yield node
             waiting.extend(above for above, _ in node.next_functions)
-
-
-def _name(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -1,4 +1,6 @@
-"""Types that a script asks for: casts of modules, casts of tensors whose result is thrown away, and autocast."""
+"""Types that a script asks for (casts of modules, casts of tensors whose result is thrown away, autocast), and types
+that it computes in.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,36 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, partial
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 
 from pilotage.proof.watching.lines import direct_line, is_users, users_line
 from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.splitting.forward_record import product_types
 from pilotage.proof.watching.watch import Watch
+from pilotage.torch_private import results_of_node
 
-__all__ = ["PrecisionWatch"]
+if TYPE_CHECKING:
+    from pilotage.program.program import Program
+
+__all__ = ["PrecisionWatch", "last_product_type", "program_types", "type_name", "weight_types"]
 
 _NARROW = (torch.float16, torch.bfloat16)
 _MOVES = {"cuda": "cuda"}
 """Methods of a module that move it, and where to."""
+
+_PRODUCT_NODES = (
+    *("Addmm", "Addmv", "Baddbmm", "Bmm", "Mm", "Mv", "Linear", "MkldnnLinear"),
+    *("Convolution", "MkldnnConvolution", "CudnnConvolution", "MkldnnRnn", "CudnnRnn", "MiopenRnn"),
+    "ScaledDotProduct",
+)
+"""How the names of those nodes of autograd begin that compute the gradient of a product."""
+
+_MOST_NODES = 50
+"""How many nodes are looked at from a loss to the product before it."""
 
 _CASTS = {"half": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -50,7 +68,7 @@ class PrecisionWatch:
             dtype = next((each for each in given if isinstance(each, torch.dtype)), None)
             device = _MOVES.get(name) or _device_in(given)
             if dtype in _NARROW:
-                self._watch.note("asked", what="type", type=_name(dtype), how=name, line=line)
+                self._watch.note("asked", what="type", type=type_name(dtype), how=name, line=line)
             try:
                 result = original(module, *args, **kwargs)
             except Exception as error:
@@ -71,7 +89,7 @@ class PrecisionWatch:
                 line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
                 if line not in self._autocasts:
                     self._autocasts.add(line)
-                    self._watch.note("asked", what="discarded", type=_name(_CASTS[name]), how=name, line=line)
+                    self._watch.note("asked", what="discarded", type=type_name(_CASTS[name]), how=name, line=line)
             return original(tensor, *args, **kwargs)
 
         return cast
@@ -86,7 +104,7 @@ class PrecisionWatch:
             self._watch.note(
                 "asked",
                 what="autocast",
-                type=_name(context.fast_dtype),
+                type=type_name(context.fast_dtype),
                 device=context.device,
                 enabled=bool(kwargs.get("enabled", args[2] if len(args) > 2 else True)),
                 trains=torch.is_grad_enabled(),
@@ -123,5 +141,42 @@ def _device_in(values: list[Any]) -> str | None:
     return None
 
 
-def _name(dtype: Any) -> str:
+def last_product_type(loss: Tensor) -> torch.dtype | None:
+    """The type of the last product before a loss, read from its graph of autograd; None if none is found.
+
+    This is done in every step, so it looks at a few nodes only: the others are recorded once, with all operations.
+    """
+    node: Node | None = loss.grad_fn
+    for _ in range(_MOST_NODES):
+        # What torch.compile has compiled is one node, whatever it computes.
+        if node is None or type(node).__name__ == "CompiledFunctionBackward":
+            break
+        if type(node).__name__.startswith(_PRODUCT_NODES):
+            results = results_of_node(node)
+            return results[0].dtype if results else None
+        for above, _ in node.next_functions:
+            if above is not None:
+                break
+        else:
+            break
+        node = above
+    return None
+
+
+def weight_types(optimizer: torch.optim.Optimizer) -> dict[torch.dtype, None]:
+    """The types of the weights of an optimizer, each once, in their order."""
+    return {each.dtype: None for group in optimizer.param_groups for each in group["params"]}
+
+
+def program_types(program: Program) -> dict[str, Any]:
+    """In which types the products of a program are computed, and how many of them; and the types of its weights."""
+    graphs = [each.graph.graph for each in program.computations.values() if each.graph is not None]
+    calls = [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
+    named = ((str(getattr(node.target, "__name__", node.target)), node.meta.get("val")) for node in calls)
+    weights = (program.layout.parameters[name].dtype for name in program.layout.trained)
+    return {"computed_in": product_types(named), "weights": list(dict.fromkeys(map(type_name, weights)))}
+
+
+def type_name(dtype: Any) -> str:
+    """The name of a type, without ``torch.``."""
     return str(dtype).removeprefix("torch.")

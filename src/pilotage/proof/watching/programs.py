@@ -18,9 +18,10 @@ from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.modules import ModeCheck, ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch, WatchedOptimizer
 from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.precision import program_types
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
-from pilotage.proof.watching.splitting.forward_record import ForwardRecord, product_types
+from pilotage.proof.watching.splitting.forward_record import ForwardRecord
 from pilotage.proof.watching.watch import NamedWeights, Watch, mean_loss
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class _Calls:
         self.updates = 0
         self.loads: list[Load] = []
         self.session: Session | None = None
+        self.types: dict[str, Any] = {}
+        """Those of the session's program."""
         self.plan: OptimizerPlan | None = None
         self.modes: dict[nn.Module, bool] | None = None
         self.facts: dict[str, Any] = {}
@@ -238,6 +241,8 @@ class ProgramWatch:
             # The modes of a program are those of its capture.
             own.modes = executor.modes
             own.is_in_eval_mode = ModeCheck(executor.module).is_in_eval_mode(executor.modes)
+        if own.session is not session:
+            own.types = program_types(session.captured)
         own.session, own.plan, own.rates = session, executor.plan, _rates(executor.plan)
         own.share = session.schedule.updates
         own.reseeds = session.captured.draws_random_numbers
@@ -249,6 +254,7 @@ class ProgramWatch:
             "mode": "program",
             "tier": session.tier.value,
             "device": session.device,
+            **own.types,
             "wrapper": self.wrapper_of(executor),
             "works": True,
             "line": own.line,
@@ -311,7 +317,7 @@ class ProgramWatch:
             instances=batching.instances,
             reduction=executor.execution.reduction.value,
             outputs=str(executor.execution.outputs),
-            computed_in=_types_in(session.captured),
+            computed_in=program_types(session.captured)["computed_in"],
             draws_random_numbers=session.captured.draws_random_numbers,
             dropped=None if dropped is None else {"loss": dropped.loss, "operation": dropped.operation},
         )
@@ -390,10 +396,3 @@ def _parameters(executor: Executor, session: Session) -> Iterator[tuple[str, Ten
 def _rates(plan: OptimizerPlan | None) -> list[float]:
     groups = [] if plan is None else plan.groups
     return [float(group.values["lr"]) for group in groups if "lr" in group.values]
-
-
-def _types_in(program: Program) -> dict[str, int]:
-    """In which types the products of a program are computed."""
-    graphs = [each.graph.graph for each in program.computations.values() if each.graph is not None]
-    calls = [node for graph in graphs for node in graph.nodes if node.op == "call_function"]
-    return product_types((str(getattr(node.target, "__name__", node.target)), node.meta.get("val")) for node in calls)

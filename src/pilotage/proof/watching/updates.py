@@ -18,6 +18,7 @@ from pilotage.proof.watching.lines import users_line
 from pilotage.proof.watching.modules import ModuleWatch
 from pilotage.proof.watching.optimizers import OptimizerWatch, has_gradients, parameters_of
 from pilotage.proof.watching.patching import replace_function
+from pilotage.proof.watching.precision import last_product_type, type_name, weight_types
 from pilotage.proof.watching.random_numbers import reseed
 from pilotage.proof.watching.splitting.check import SplitCheck
 from pilotage.proof.watching.watch import Watch
@@ -47,6 +48,8 @@ class UpdateWatch:
         self._line: str | None = None
         self._device = "unknown"
         """Where the last loss was computed."""
+        self._product: torch.dtype | None = None
+        """The type of the last product before it, if that is known."""
         self._is_split_due = False
         """Whether an update was made inside of a backward pass, so that nothing is recorded before that ends."""
         self._closed: tuple[Any, ...] = ()
@@ -170,6 +173,7 @@ class UpdateWatch:
             self._device = loss.device.type
             pending.losses.append(loss.detach().clone())
         pending.backwards += 1
+        self._product = last_product_type(root)
         if pending.batches:
             self._ahead.at_backward(pending, self._modules.given, self._modules.rows, self._modules.inputs)
         if not self._split.is_over:
@@ -237,12 +241,12 @@ class UpdateWatch:
         if not watch.pending.backwards:
             self._note_without_backward(optimizer)
         self._last = (watch.updates + 1, [optimizer])
-        self._close(number, rates, works=works)
+        self._close(optimizer, number, rates, works=works)
 
     def _note_without_backward(self, optimizer: torch.optim.Optimizer) -> None:
         """Note what is known of an update whose gradients came from elsewhere, such as ``torch.autograd.grad``."""
         pending = self._watch.pending
-        self._device = next(parameters_of(optimizer)).device.type
+        self._device, self._product = next(parameters_of(optimizer)).device.type, None
         pending.losses = list(pending.asked)
         if pending.batches:
             self._ahead.at_backward(pending, self._modules.given, self._modules.rows, self._modules.inputs)
@@ -268,25 +272,28 @@ class UpdateWatch:
         def zero_grad(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             # Gradients that are thrown away: nothing was updated, and the step is over.
             if self._watch.pending.backwards and has_gradients(optimizer) and not self._watch.is_in_program:
-                self._close(None, [], works=False)
+                self._close(optimizer, None, [], works=False)
             return original(optimizer, *args, **kwargs)
 
         return zero_grad
 
-    def _close(self, optimizer: int | None, rates: list[float], *, works: bool) -> None:
+    def _close(self, optimizer: torch.optim.Optimizer, number: int | None, rates: list[float], *, works: bool) -> None:
         watch = self._watch
         later, early = self._ahead.leave_out(watch.pending)
         if not watch.pending.batches or self._ahead.is_ahead:
             reseed(watch.settings.seed, watch.updates + 1, 0)
-        closed = (optimizer, rates, works, self._line, self._device)
+        weights = weight_types(optimizer)
+        closed = (number, rates, works, self._line, self._device, self._product, weights)
         if closed != self._closed:
             self._closed = closed
             self._facts = {
-                "optimizer": optimizer,
+                "optimizer": number,
                 "rates": rates,
                 "works": works,
                 "line": self._line,
                 "device": self._device,
+                "product": None if self._product is None else type_name(self._product),
+                "weights": [*map(type_name, weights)],
                 "mode": "eager",
             }
         watch.close(self._facts)

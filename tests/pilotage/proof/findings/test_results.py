@@ -56,6 +56,29 @@ def test_a_narrow_type_that_is_requested_and_not_used_is_found(process, run_of):
     assert not names(results.precision_not_as_asked, used)
 
 
+def typed(*kinds):
+    """The products of each update in the type that is given for it; the last one holds for the rest."""
+    return lambda number: {"product": kinds[min(number, len(kinds)) - 1], "line": f"port.py:{number}"}
+
+
+def test_a_type_that_changes_while_that_of_the_original_stays_is_found_where_it_changes(process, run_of):
+    before = run_of(process(each=typed("bfloat16")))
+    after = run_of(process(each=typed("bfloat16", "bfloat16", "float32", "bfloat16")))
+    (finding,) = results._changed_types(after.first, before.first)
+    assert finding.where == "port.py:3"
+    assert "Up to update 2" in finding.message
+    assert "those of the original stay in bfloat16" in finding.message
+    assert not list(results._changed_types(after.first, after.first))
+
+
+def test_a_change_is_found_beside_the_other_findings_about_types(process, run_of):
+    both = {"computed_in": {"bfloat16": 6}}
+    before = run_of(process(each=lambda number: typed("bfloat16")(number) | (both if number == 2 else {})))
+    kinds = typed("bfloat16", "bfloat16", "bfloat16", "float32")
+    after = run_of(process(each=lambda number: kinds(number) | (both if number == 2 else {})))
+    assert names(results.precision_not_as_asked, after, before) == [("precision-not-as-asked", "port.py:4")]
+
+
 @pytest.mark.parametrize("change", [{"enabled": False, "trains": True}, {"enabled": True, "trains": False}])
 def test_autocast_that_is_off_or_for_evaluation_asks_for_nothing(process, run_of, change):
     event = asked("bfloat16", "autocast", device="cpu", **change)

@@ -128,4 +128,4 @@ def test_the_loss_of_a_teacher_is_not_one_that_training_misses(modules):
     teacher, student, batch, facts = WithLoss(), WithLoss(), torch.randn(5, 4), {}
     wanted = teacher(batch).detach()
     modules.at_backward((student(batch) - wanted).abs(), facts)
-    assert facts == {"module": "WithLoss", "weights_type": "float32"}
+    assert facts == {"module": "WithLoss"}

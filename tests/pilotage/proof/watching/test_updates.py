@@ -137,6 +137,31 @@ for x, y in DataLoader(data, batch_size=8):
     nn.functional.mse_loss(model(x), y).backward()
 """
 
+IN_TWO_TYPES = """
+class Cast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.network, self.is_narrow = model, True
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.is_narrow):
+            return self.network(x).float()
+cast = Cast()
+optimizer = torch.optim.SGD(cast.parameters(), lr=0.1)
+for number, (x, y) in enumerate(DataLoader(data, batch_size=8)):
+    cast.is_narrow = number < 5
+"""
+EAGER_IN_TWO_TYPES = f"""{IN_TWO_TYPES}
+    optimizer.zero_grad()
+    nn.functional.mse_loss(cast(x), y).backward()
+    optimizer.step()
+"""
+PROGRAM_IN_TWO_TYPES = f"""
+import pilotage
+{IN_TWO_TYPES}
+    train = pilotage.training(cast, optimizer, loss=nn.MSELoss()) if number == 0 else train
+    train(x, y)
+"""
+
 
 @pytest.fixture
 def record(tmp_path, script, monkeypatch):
@@ -164,6 +189,14 @@ def test_an_eager_script_is_recorded_update_by_update(record):
     assert [each["line"] for each in found.named("split")] == [None]
     (optimizer,) = found.summary["optimizers"]
     assert optimizer["kind"] == "Adam"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [EAGER_IN_TWO_TYPES, PROGRAM_IN_TWO_TYPES], ids=["eager", "program"])
+def test_the_types_of_each_update_are_recorded(record, text):
+    found = record(text, steps=8)
+    assert list(found.types) == ["bfloat16"] * 5 + ["float32"] * 3
+    assert {each.weight_types for each in found.updates} == {("float32",)}
 
 
 @pytest.mark.slow
