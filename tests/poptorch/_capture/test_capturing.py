@@ -1,3 +1,4 @@
+import copy
 import gc
 import weakref
 
@@ -6,7 +7,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
-from poptorch._capture.capturing import current_capture, current_run
+import poptorch
+from poptorch._capture.capturing import capturing, current_capture, current_run
 from poptorch.ops.blocks import Block
 from poptorch.options import Options
 
@@ -95,3 +97,56 @@ def test_a_second_attempt_of_the_engine_starts_from_scratch(compiled):
     run = compiled(Checkpointed(), Options(), training=True)
     run(BATCH)
     assert len(run.capture.visits) == 1
+
+
+class Interrupted(nn.Module):
+    """Somebody presses Ctrl-C in one of its runs."""
+
+    runs = 0
+
+    def __init__(self, last):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(3, 3), nn.BatchNorm1d(3), last
+
+    def forward(self, x):
+        Interrupted.runs += 1
+        y = self.norm(self.first(x))
+        if Interrupted.runs == self.last:
+            raise KeyboardInterrupt
+        return nn.functional.mse_loss(y, torch.zeros_like(y))
+
+
+@pytest.mark.parametrize("last", [1, 2], ids=["capture", "arrival check"])
+def test_an_interrupt_in_a_submodule_leaves_torch_unchanged(last):
+    def numbers():
+        torch.manual_seed(3)
+        return nn.Linear(2, 2).weight.tolist()
+
+    expected = numbers()
+    Interrupted.runs = 0
+    options = Options().check("first").runOn("cpu")
+    options.showCompilationProgressBar(False)
+    model = Interrupted(last)
+    wrapped = poptorch.trainingModel(model, options, poptorch.optim.SGD(model.parameters(), lr=0.1))
+    batch = torch.randn(4, 3)
+    with pytest.raises(KeyboardInterrupt):
+        wrapped(batch)
+    assert not _get_current_dispatch_mode_stack()
+    assert torch._C._len_torch_function_stack() == 0
+    assert numbers() == expected
+    assert (current_capture(), current_run()) == (None, None)
+    assert wrapped(batch).isfinite()
+
+
+def test_the_hooks_of_a_copied_module_do_nothing():
+    runs = []
+    model = Model(lambda x: runs.append(current_run()) or x)
+    with capturing(model, Options(), training=False) as capture:
+        twin = copy.deepcopy(model)
+        twin(BATCH)
+        assert runs == [None]
+        model(BATCH)
+        assert runs[1] is not None
+    with capture.repeating(twin):
+        twin(BATCH)
+    assert runs[2] is not None

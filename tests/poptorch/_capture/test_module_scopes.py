@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 import poptorch
+from pilotage.program.graphs import origins
+from poptorch._capture.module_scopes import module_scopes
 
 
 class Block(nn.Module):
@@ -90,3 +92,14 @@ def test_a_submodule_that_is_used_twice_keeps_one_name():
     model = poptorch.inferenceModel(module)
     model.compile(torch.ones(1, 2))
     assert operations(model, "addmm") == ["0/addmm", "0/addmm_1"]
+
+
+def test_an_interrupt_in_a_submodule_leaves_its_scope():
+    class Stopped(nn.Module):
+        def forward(self, x):
+            raise KeyboardInterrupt
+
+    model = nn.Sequential(nn.Sequential(Stopped()))
+    with pytest.raises(KeyboardInterrupt), module_scopes(model):
+        model(torch.ones(1))
+    assert not origins._scope.get()

@@ -72,6 +72,13 @@ class Capture:
         self._finished: ForwardRun | None = None
         self._depth = 0
         self._active = ExitStack()
+        self._is_copied = False
+
+    def __deepcopy__(self, memo: object) -> Capture:
+        """A copy of the module has copies of its hooks. They do nothing: `repeating` registers others."""
+        copied = Capture(self.options, training=self.training)
+        copied._is_copied = True
+        return copied
 
     @contextmanager
     def following(self, module: nn.Module) -> Iterator[None]:
@@ -98,6 +105,8 @@ class Capture:
             yield
 
     def _begin(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self._is_copied:
+            return
         self._depth += 1
         if self._depth == 1:
             placer = self.options._execution_strategy.placer()
@@ -112,6 +121,8 @@ class Capture:
             self.run = self._active.enter_context(ForwardRun(placer, [args, kwargs], state))
 
     def _end(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        if self._is_copied:
+            return
         self._depth -= 1
         if self._depth == 0:
             self._finished = self.run

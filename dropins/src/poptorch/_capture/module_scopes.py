@@ -24,7 +24,11 @@ def module_scopes(module: nn.Module) -> Iterator[None]:
                 enter = partial(scopes.enter, path.replace(".", "/"))
                 handles.enter_context(part.register_forward_pre_hook(enter, prepend=True))
                 handles.enter_context(part.register_forward_hook(scopes.leave, always_call=True))
-        yield
+        try:
+            yield
+        finally:
+            # Torch calls no hooks after an interrupt.
+            scopes.leave_all()
 
 
 class _Scopes:
@@ -32,9 +36,18 @@ class _Scopes:
 
     def __init__(self) -> None:
         self._entered: list[tuple[str, AbstractContextManager[None]]] = []
+        self._is_copied = False
+
+    def __deepcopy__(self, memo: object) -> _Scopes:
+        """A copy of the module has copies of its hooks, which name nothing."""
+        copied = _Scopes()
+        copied._is_copied = True
+        return copied
 
     def enter(self, path: str, part: nn.Module, args: Any) -> None:
         """Enter a submodule; inside of another one, by the rest of its path."""
+        if self._is_copied:
+            return
         around = f"{self._entered[-1][0]}/" if self._entered else ""
         scope = in_scope(path.removeprefix(around))
         scope.__enter__()
@@ -43,4 +56,9 @@ class _Scopes:
     def leave(self, part: nn.Module, args: Any, result: Any) -> None:
         """Leave the submodule that was entered last."""
         if self._entered:
+            self._entered.pop()[1].__exit__(None, None, None)
+
+    def leave_all(self) -> None:
+        """Leave what is still entered, the innermost first."""
+        while self._entered:
             self._entered.pop()[1].__exit__(None, None, None)
