@@ -24,6 +24,9 @@ _SQUARES = frozenset({"exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum"})
 
 _DIFFERENT = float("inf")
 
+_CERTAIN = 4.0
+"""Sums of independent errors are hardly ever more than this many times their usual size."""
+
 
 @dataclass(kw_only=True)
 class Quantity:
@@ -53,10 +56,32 @@ class Quantity:
         """The distance of the program's result from the expected one."""
         return self._distance(self.found)
 
+    def excess_of(self, other: Outcome) -> float:
+        """How much larger another result is than the expected one, as a fraction; negative if it is smaller."""
+        return self._compared(self.of(other), excess)
+
+    @cached_property
+    def excess(self) -> float:
+        """How much larger the program's result is than the expected one."""
+        return self._compared(self.found, excess)
+
+    @cached_property
+    def excess_by_storing(self) -> float:
+        """The excess that a weight may get because it is rounded when it is stored."""
+        if self.start is None or not self.expected.is_floating_point() or not self.expected.numel():
+            return 0.0
+        update = _norm(self.expected.double() - self.start.to(self.expected.device, torch.float64))
+        digit = torch.finfo(self.expected.dtype).eps
+        errors = digit * _norm(self.start) / self.expected.numel() ** 0.5
+        return _CERTAIN * errors / update if update else 0.0
+
     def _distance(self, result: Tensor) -> float:
+        return self._compared(result, distance)
+
+    def _compared(self, result: Tensor, by: Callable[[Tensor, Tensor, Tensor | None], float]) -> float:
         if self.has_squares and _are_squares(result) and _are_squares(self.expected):
-            return distance(result.sqrt(), self.expected.sqrt())
-        return distance(result, self.expected, self.start)
+            return by(result.sqrt(), self.expected.sqrt(), None)
+        return by(result, self.expected, self.start)
 
     @property
     def values(self) -> tuple[str, str]:
@@ -154,6 +179,22 @@ def distance(found: Tensor, expected: Tensor, start: Tensor | None = None) -> fl
     # Storing a weight rounds it, on both sides.
     difference = max(0.0, difference - digit * whole)
     return difference / length if length else (0.0 if difference == 0.0 else _DIFFERENT)
+
+
+@torch.no_grad()
+def excess(found: Tensor, expected: Tensor, start: Tensor | None = None) -> float:
+    """How much larger a result is than the expected one on the whole, as a fraction: 0.2 if it is 1.2 times as large.
+
+    Rounding errors of single numbers cancel out here. A result that the expected one says nothing about has none.
+    """
+    is_number = expected.is_floating_point() and not expected.is_complex()
+    if not is_number or found.shape != expected.shape or not found.numel():
+        return 0.0
+    found, expected = found.to(expected.device, torch.float64), expected.to(torch.float64)
+    size = expected if start is None else expected - start.to(expected.device, torch.float64)
+    square = float((size * size).sum())
+    along = float(((found - expected) * size).sum())
+    return along / square if _is_finite(square) and _is_finite(along) and square else 0.0
 
 
 def _distance_of_finite(found: Tensor, expected: Tensor, size: Tensor) -> float:

@@ -30,12 +30,18 @@ class Mismatch:
     explained: float
     """The distance that rounding explains."""
 
+    explained_excess: float
+    """How much larger or smaller rounding makes it on the whole, as a fraction."""
+
     def __str__(self) -> str:
         found, expected = self.quantity.values
-        return (
-            f"{self.quantity} is {found} in the program and {expected} in eager PyTorch (relative difference "
-            f"{self.quantity.distance:.2g}, of which rounding explains {self.explained:.1g})"
-        )
+        how = f"relative difference {self.quantity.distance:.2g}, of which rounding explains {self.explained:.1g}"
+        if self.quantity.distance <= self.explained:
+            how = (
+                f"on the whole it is {1.0 + self.quantity.excess:.3g} times as large, and rounding explains a "
+                f"difference of {100.0 * self.explained_excess:.1g} %"
+            )
+        return f"{self.quantity} is {found} in the program and {expected} in eager PyTorch ({how})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +95,17 @@ def judge(
     """
     plain = {id(each): max(tolerance, pools) if each.kind in _FROM_POOLS else tolerance for each in quantities}
     explained = dict(plain)
-    was_repeated = False
+    # Errors of many numbers cancel out in an excess, so it shows a wrong factor that the errors of a coarse type hide.
+    excess = {id(each): plain[id(each)] + each.excess_by_storing for each in quantities}
 
     def unexplained() -> list[Quantity]:
-        return [quantity for quantity in quantities if not quantity.distance <= explained[id(quantity)]]
+        return [
+            each
+            for each in quantities
+            if not (each.distance <= explained[id(each)] and abs(each.excess) <= excess[id(each)])
+        ]
+
+    was_repeated = False
 
     for repeat in again if anyone(is_suspect or bool(unexplained())) else ():
         other = repeat()
@@ -106,9 +119,16 @@ def judge(
         other = repeat()
         if other is not None:
             for quantity in quantities:
-                allowed = plain[id(quantity)] + _FACTOR * quantity.distance_of(other)
-                explained[id(quantity)] = max(explained[id(quantity)], allowed)
-    mismatches = [Mismatch(quantity=each, explained=explained[id(each)]) for each in unexplained()]
+                number, apart = id(quantity), quantity.distance_of(other)
+                # What independent errors of this size add up to.
+                together = max(abs(quantity.excess_of(other)), apart / max(1, quantity.expected.numel()) ** 0.5)
+                explained[number] = max(explained[number], plain[number] + _FACTOR * apart)
+                least = plain[number] + quantity.excess_by_storing
+                excess[number] = max(excess[number], least + _FACTOR * together)
+    mismatches = [
+        Mismatch(quantity=each, explained=explained[id(each)], explained_excess=excess[id(each)])
+        for each in unexplained()
+    ]
     return Verdict(quantities=quantities, mismatches=mismatches, was_repeated=was_repeated)
 
 

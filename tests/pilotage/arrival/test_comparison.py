@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.arrival.comparison import Quantity, distance, tolerance
+from pilotage.arrival.comparison import Quantity, distance, excess, tolerance
 
 
 @given(st.floats(1e-6, 1e6), st.floats(-0.5, 0.5))
@@ -96,3 +96,21 @@ def test_squares_of_complex_gradients_are_compared_as_they_are():
         kind="optimizer", name="exp_avg_sq", of=lambda _: found, found=found, expected=expected, has_squares=True
     )
     assert state.distance == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_the_excess_is_the_factor_by_which_a_result_is_larger(dtype):
+    expected = torch.randn(500, dtype=dtype)
+    assert excess(expected * 1.25, expected) == pytest.approx(0.25, abs=1e-3)
+    assert excess(expected * 0.5, expected) == pytest.approx(-0.5, abs=1e-3)
+    start = torch.ones(500, dtype=dtype)
+    assert excess(start + 2 * (expected - start), expected, start) == pytest.approx(1.0, abs=2e-2)
+
+
+def test_what_cannot_be_larger_has_no_excess():
+    ones = torch.ones(3)
+    assert excess(ones, torch.zeros(3)) == 0.0
+    assert excess(torch.ones(4), ones) == 0.0
+    assert excess(torch.tensor([1.0, float("nan"), 1.0]), ones) == 0.0
+    assert excess(torch.ones(3, dtype=torch.int64), torch.ones(3, dtype=torch.int64)) == 0.0
+    assert excess(torch.ones(0), torch.ones(0)) == 0.0

@@ -166,6 +166,15 @@ def centered_rmsprop() -> None:
     train(lambda parameters: torch.optim.RMSprop(parameters, centered=True, momentum=0.5))
 
 
+def in_bfloat16() -> None:
+    torch.manual_seed(0)
+    layers = nn.Linear(24, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 4)
+    module = nn.Sequential(*layers).bfloat16()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    step = pilotage.training(module, optimizer, loss=nn.CrossEntropyLoss(), check=1, backend="cpu")
+    step(torch.randn(32, 24, dtype=torch.bfloat16), torch.randint(0, 4, (32,)))
+
+
 def twice() -> None:
     train(calls=2)
 
@@ -187,6 +196,17 @@ def clipped() -> None:
     poptorch.trainingModel(module, options, optimizer)(torch.randint(0, 10, (16, 5)), torch.randint(0, 6, (16,)))
 
 
+def with_first_one_and_a_half_times(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes the gradient of one parameter too large."""
+
+    def run(*args: Any) -> Any:
+        outputs, gradients = right(*args)
+        first = next(iter(gradients))
+        return outputs, gradients | {first: 1.5 * gradients[first]}
+
+    return run
+
+
 def without_first(right: Callable[..., Any]) -> Callable[..., Any]:
     """Loses the gradient of one parameter."""
 
@@ -202,6 +222,9 @@ FAULTS = {
     "the gradient of the loss is doubled": Fault(steps, "_seed", lambda right: lambda *a: 2 * right(*a)),
     "backward starts at another value": Fault(
         ReturnedLossRule, "root", lambda right: lambda self, value: Loss.of(value[1] + value[0].mean())
+    ),
+    "one gradient in bfloat16 is too large": Fault(
+        steps.ForwardBackward, "run", with_first_one_and_a_half_times, in_bfloat16
     ),
     "one gradient is lost": Fault(steps.ForwardBackward, "run", without_first),
     "the mean is a sum": Fault(capturing, "_divisor", constantly(1), accumulated),

@@ -48,6 +48,48 @@ def test_only_what_is_computed_from_pooled_gradients_may_have_the_rounding_of_th
     assert not agrees("weight", 0.0)
 
 
+def noisy(seed, size=0.1):
+    """A thousand numbers with independent errors."""
+    torch.manual_seed(seed)
+    return torch.ones(1000) * (1 + size * torch.randn(1000))
+
+
+def thousand(found):
+    return replace(quantity(0.0, 0.0), found=found, expected=torch.ones(1000))
+
+
+def repeated(seed):
+    return lambda: Outcome(outputs=[noisy(seed)])
+
+
+def test_independent_errors_do_not_explain_a_wrong_factor():
+    repetitions = [repeated(seed) for seed in range(4)]
+    assert judge([thousand(noisy(9))], 1e-4, repetitions, bool).agrees
+    verdict = judge([thousand(1.5 * noisy(9))], 1e-4, repetitions, bool)
+    assert not verdict.agrees
+    assert "on the whole it is 1.5 times as large" in str(verdict.mismatches[0])
+
+
+def test_a_factor_by_which_other_rounding_changes_all_numbers_is_explained():
+    scaled = [lambda factor=factor: Outcome(outputs=[torch.full((1000,), factor)]) for factor in (1.04, 0.97)]
+    assert judge([thousand(torch.full((1000,), 1.2))], 1e-4, scaled, bool).agrees
+
+
+def test_updates_that_are_lost_when_weights_are_stored_need_no_explanation():
+    start = torch.rand(4000, dtype=torch.float64).bfloat16() + 1
+    update = 5e-2 * torch.rand(4000)
+    weight = replace(
+        quantity(0.0, 0.0),
+        kind="weight",
+        start=start,
+        expected=(start.float() - update).bfloat16(),
+        found=(start.float() - update * (1 + 0.02 * torch.randn(4000))).bfloat16(),
+    )
+    assert judge([weight], 3e-2, [never], bool).agrees
+    doubled = replace(weight, found=(start.float() - 2 * update).bfloat16())
+    assert not judge([doubled], 3e-2, [], bool).agrees
+
+
 def test_what_rounding_does_not_explain_is_a_mismatch():
     verdict = judge([quantity(1.0, 1.5), quantity(2.0, 2.0)], 1e-4, [outcome(1.501), lambda: None], bool)
     assert not verdict.agrees
