@@ -35,9 +35,10 @@ from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
-from pilotage.runtime.ascent import ascent_for, compile_policy
 from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.session import Session
+from pilotage.runtime.tiers.ascent import ascent_for
+from pilotage.runtime.tiers.policy import compile_policy
 from pilotage.strategies.choosing import StrategyChoice
 from pilotage.strategies.device_assignment import Cards, choose_cards
 from pilotage.strategies.strategy import Setup

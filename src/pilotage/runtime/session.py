@@ -29,9 +29,9 @@ from pilotage.program.precision import accumulating_in, autocast_type, without_a
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure, rebuilder, unflatten
-from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
+from pilotage.runtime.tiers.ascent import Ascent
 from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE
 

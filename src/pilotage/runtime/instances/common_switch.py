@@ -21,7 +21,7 @@ from pilotage.distributed.peers import Peers
 from pilotage.distributed.same_exchange import BEFORE_COMPILING, GatheringGroup, gather_at
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
-from pilotage.runtime.ascent import Ascent
+from pilotage.runtime.tiers.ascent import Ascent
 
 _SECONDS_BETWEEN_MEETINGS = 1.0
 _MOST_CALLS = 10_000

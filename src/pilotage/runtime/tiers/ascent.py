@@ -28,17 +28,15 @@ from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
 from pilotage.compiler.target import compile_target, precision_settings
 from pilotage.compiler.tuning import Tuning
-from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import CompilationProgress, Event, Noted, Warned
 from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
-from pilotage.options.choices import NonFiniteLoss, Tier
-from pilotage.options.execution import Execution
+from pilotage.options.choices import Tier
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
+from pilotage.runtime.tiers.policy import CompilePolicy
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
-from pilotage.strategies.strategy import Strategy
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_HALVES = 4
@@ -49,44 +47,6 @@ Sample = Callable[[], Mapping[Action, Sequence[Tensor]]]
 
 Buffers = Callable[[], Mapping[str, Tensor]]
 """Returns the buffers of the program, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompilePolicy:
-    """When a program is compiled."""
-
-    is_required: bool
-    """Whether the tier is pinned to compiled code: the program is compiled before its first call, or refused."""
-
-    after_seconds: float
-    """Seconds of work on the graph before compiling begins, unless it is required."""
-
-    with_others: bool = False
-    """Whether all instances have to switch after the same update."""
-
-
-def compile_policy(
-    choice: Choice, execution: Execution, strategy: Strategy, *, has_peers: bool
-) -> CompilePolicy | None:
-    """When to compile a program; None if it stays as captured."""
-    is_required = choice.tier is Tier.COMPILED
-    if is_required and not strategy.runs_compiled_code:
-        raise OptionError(
-            "The tier is 'compiled', but stages on several cards, and programs with state or activations on the host, "
-            "run in the tier 'graph' only. Use that tier, or one card (PILOTAGE_CARDS) without these locations."
-        )
-    if not strategy.runs_compiled_code or not (is_required or choice.rises):
-        return None
-    if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
-        if is_required:
-            raise OptionError(
-                "nonfinite_loss is 'raise', but compiled code cannot stop in a step. Use the tier 'graph'."
-            )
-        return None
-    # An explicit cache directory means: compile now.
-    is_explicit = execution.cache_directory is not None
-    after_seconds = 0.0 if is_explicit else choice.capabilities.seconds_before_compiling
-    return CompilePolicy(is_required, after_seconds, with_others=has_peers and not is_required)
 
 
 @dataclass(kw_only=True)

@@ -18,7 +18,8 @@ from pilotage.errors import OptionError
 from pilotage.events import Noted, TierChanged
 from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
-from pilotage.runtime.ascent import Ascent, CompilePolicy, compile_policy
+from pilotage.runtime.tiers.ascent import Ascent
+from pilotage.runtime.tiers.policy import CompilePolicy, compile_policy
 
 
 def trainer(cache, **options):
