@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.same_exchange import BEFORE_COMPILING, GatheringGroup, gather_at
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
-from pilotage.runtime.tiers.ascent import Ascent
+from pilotage.runtime.tiers.stages import Compiled, Rising
 
 _SECONDS_BETWEEN_MEETINGS = 1.0
 _MOST_CALLS = 10_000
@@ -89,7 +88,7 @@ class CommonSwitch:
         self._calls_left -= 1
         return self._calls_left == 0
 
-    def meet(self, ascent: Ascent | None, why_not: str, seconds: float) -> Entry | None:
+    def meet(self, ascent: Rising | None, why_not: str, seconds: float) -> Compiled | None:
         """Report this instance's progress to the others; returns the code that all of them use from now on, if any.
 
         ``why_not`` says why an instance without an ascent cannot switch.
@@ -120,9 +119,8 @@ class CommonSwitch:
         for group in self._groups:
             gather_at(BEFORE_COMPILING, group, None)
 
-    def agree(self, ascent: Ascent, entry: Entry) -> Entry:
+    def agree(self, ascent: Rising) -> Compiled:
         """The code that all instances start with if each of them has compiled before its first call."""
-        ascent.ready = entry
         # Instances with their own caches may compile for much longer than this one.
         self._peers.wait_for_all()
         agreed = self.meet(ascent, "", 0.0)
@@ -133,21 +131,21 @@ class CommonSwitch:
             )
         return agreed
 
-    def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[SwitchReport]:
+    def _reports(self, ascent: Rising | None, why_not: str, seconds: float) -> list[SwitchReport]:
         world = self._peers.world
         own = replace(_report(ascent, why_not, seconds), rank=world.rank, stage=world.stage)
         return [SwitchReport(*each) for each in self._gather(astuple(own))]
 
-    def _take_code_of_first(self, ascent: Ascent | None) -> None:
+    def _take_code_of_first(self, ascent: Rising | None) -> None:
         """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""
         assert ascent is not None
         assert ascent.ready is not None
         is_first = self._peers.world.rank == 0
-        files = self._peers.value_of_first(dict(PackedCode.of(ascent.ready).files) if is_first else {})
+        files = self._peers.value_of_first(ascent.ready.files() if is_first else {})
         if not is_first:
             ascent.take(PackedCode(files))
 
-    def _give_up(self, ascent: Ascent | None, obstacle: str) -> None:
+    def _give_up(self, ascent: Rising | None, obstacle: str) -> None:
         self._is_over = True
         if ascent is not None:
             ascent.stop()
@@ -155,7 +153,7 @@ class CommonSwitch:
             self._tell(Noted(message=f"All {everyone} stay on the graph tier: {obstacle}.", can_be_changed=True))
 
 
-def _report(ascent: Ascent | None, why_not: str, seconds: float) -> SwitchReport:
+def _report(ascent: Rising | None, why_not: str, seconds: float) -> SwitchReport:
     if ascent is None:
         return SwitchReport(seconds, "", obstacle=why_not)
     code = "" if ascent.ready is None else ascent.ready.digest

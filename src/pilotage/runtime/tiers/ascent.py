@@ -42,8 +42,11 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 _MOST_HALVES = 4
 """How often forward and backward of a stage run in a trial: each run keeps what forward keeps for backward."""
 
-Sample = Callable[[], Mapping[Action, Sequence[Tensor]]]
-"""Returns what each action takes after its state, to compile for these shapes and layouts."""
+Sample = Callable[[int], Mapping[Action, Sequence[Tensor]]]
+"""Returns what each action of a program takes after its state, to compile for these shapes and layouts.
+
+It is given the program's number among those that are compiled: 0, or the stage in this process.
+"""
 
 Buffers = Callable[[], Mapping[str, Tensor]]
 """Returns the buffers of the program, by name."""
@@ -65,6 +68,9 @@ class Ascent:
     tell: Callable[[Event], None]
     about: Mapping[str, str] = field(default_factory=dict)
     """A description of the program, shown by `pilotage cache`."""
+
+    number: int = 0
+    """Its place among the programs that are compiled."""
 
     ready: Entry | None = field(default=None, init=False)
     """The finished compiled code, while other instances are not ready to use theirs."""
@@ -90,11 +96,11 @@ class Ascent:
         entry = self._find()
         if self.policy.is_required and (entry is None or entry.tuning.tier is not Tier.COMPILED):
             self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
-            return self._compile_now(sample, buffers), "compiled"
-        if self.policy.with_others:
+            self.ready = self._compile_now(sample, buffers)
+            return self.ready, "compiled"
+        if self.policy.with_others or self.policy.is_required:
             self.ready = entry
-            return None
-        return None if entry is None else (entry, "found in the cache")
+        return None if entry is None or self.policy.with_others else (entry, "found in the cache")
 
     def take(self, code: PackedCode) -> None:
         """Replace the compiled code by that of another instance."""
@@ -196,6 +202,11 @@ class Ascent:
             return entry is not None and entry.tuning.tier is Tier.COMPILED
         return False
 
+    @property
+    def threads_file(self) -> Path:
+        """The file with the best number of threads, beside the compiled code."""
+        return self.cache.store.threads_file(self.fingerprint.digest)
+
     @cached_property
     def cores(self) -> int:
         """How many cores this process may use."""
@@ -214,7 +225,7 @@ class Ascent:
     def _begin(self, sample: Sample, buffers: Buffers) -> None:
         """Start the compiler, unless there is nothing to compile for."""
         try:
-            inputs = sample()
+            inputs = sample(self.number)
         except Exception as error:
             # A stage may refuse what is made up in place of other stages' messages.
             self._is_over = True
@@ -318,6 +329,7 @@ def ascent_for(
     directory: Path | None,
     tell: Callable[[Event], None],
     about: Mapping[str, str] | None = None,
+    number: int = 0,
 ) -> Ascent | None:
     """The ascent of a program; None if compiling is not possible, and the reason is reported."""
     if (problem := missing_compiler(device)) is not None:
@@ -344,6 +356,7 @@ def ascent_for(
             policy=policy,
             tell=tell,
             about=about or {},
+            number=number,
         )
     except (OptionError, CaptureError) as error:
         if policy.is_required:

@@ -30,12 +30,12 @@ def compile_policy(
 ) -> CompilePolicy | None:
     """When to compile a program; None if it stays as captured."""
     is_required = choice.tier is Tier.COMPILED
-    if is_required and not strategy.runs_compiled_code:
+    if is_required and strategy.needs_graph:
         raise OptionError(
-            "The tier is 'compiled', but stages on several cards, and programs with state or activations on the host, "
-            "run in the tier 'graph' only. Use that tier, or one card (PILOTAGE_CARDS) without these locations."
+            f"The tier is 'compiled', but the program cannot run compiled code: {strategy.needs_graph}. Use the tier "
+            "'graph', or one card (PILOTAGE_CARDS) that has all of the state."
         )
-    if not strategy.runs_compiled_code or not (is_required or choice.rises):
+    if strategy.needs_graph or not (is_required or choice.rises):
         return None
     if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
         if is_required:

@@ -167,14 +167,13 @@ def test_instances_of_several_hosts_with_equal_code_switch():
 
 def test_instances_that_compile_before_their_first_call_agree_and_never_meet_again():
     common, _, _ = switch([READY], [READY], rank=1, files={"code": b"code"})
-    ascent, own = Rising(), Rising(ready="own code").ready
-    assert common.agree(ascent, own).digest == "code"
+    assert common.agree(Rising(ready="own code")).digest == "code"
     assert not any(common.is_time() for _ in range(50))
 
 
 def test_before_they_agree_instances_wait_for_those_that_compile_for_longer():
     common, others, _ = switch([READY])
-    common.agree(Rising(), Rising(ready="code").ready)
+    common.agree(Rising(ready="code"))
     assert others.told[0] == "waits"
 
 
@@ -189,7 +188,7 @@ def test_nothing_is_compiled_before_the_first_call_unless_all_instances_do_that(
 def test_without_common_code_the_tier_compiled_is_refused():
     common, _, heard = switch([(0.1, "another", "code", "")])
     with pytest.raises(OptionError, match="the instances have no code in common"):
-        common.agree(Rising(), Rising(ready="code").ready)
+        common.agree(Rising(ready="code"))
     assert "instance 1 has another program" in heard[0].message
 
 
