@@ -242,7 +242,12 @@ class Compilation:
         switch = session.common_switch if policy.is_required else None
         if switch is not None:
             switch.begin_to_compile()
-        found = self._first_code(session, policy)
+        try:
+            found = self._first_code(session, policy)
+        except Exception as error:
+            if switch is None:
+                raise
+            raise switch.failure(error) from error
         if found is not None:
             entry, origin = found
             if switch is not None and session.ascent is not None:
@@ -252,7 +257,7 @@ class Compilation:
 
     def _first_code(self, session: Session, policy: CompilePolicy) -> tuple[Compiled, str] | None:
         """Prepare to compile; returns the code to start with and its origin, if there is any."""
-        choice, execution = session.choice, self.execution
+        choice, execution, switch = session.choice, self.execution, session.common_switch
         ascent = session.ascent = ascents_for(
             session.strategy.programs_to_compile(session.captured),
             session.schedule,
@@ -264,6 +269,7 @@ class Compilation:
                 "name": execution.name or type(self.module).__name__,
                 "kind": "training" if session.captured.trains else "inference",
             },
+            is_called_off=(lambda: False) if switch is None else switch.is_called_off,
         )
         if ascent is None:
             session.why_not_compiled = "it has no compiler, or no directory for compiled code"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import time
 from pathlib import Path
@@ -12,7 +13,8 @@ from torch import nn
 
 import pilotage
 from pilotage.distributed.peers import peers_here
-from pilotage.errors import DistributedError
+from pilotage.distributed.pipeline_group import pipeline_group_here
+from pilotage.errors import DistributedError, OptionError
 from pilotage.events import Noted, Warned
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -224,3 +226,36 @@ def refusal_of_another_tier():
 def test_stages_with_different_tiers_are_refused(world):
     for message in world(refusal_of_another_tier, 1, stages=2):
         assert "Give all instances the same tier" in message
+
+
+def refusal_of_a_stage(cache, why):
+    """The error of a process whose pipeline has a stage that cannot compile, and how long it took."""
+    stage, begun = pilotage.world_here().stage, time.monotonic()
+    if why == "no compiler" and stage == 1:
+        os.environ["CXX"] = "no-such-compiler"
+    # Stage 1 of this model cannot run on messages that are made up, and stage 0 takes a while to compile.
+    model = Careful() if why == "made up" else Waves()
+    step = pilotage.training(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), distributed=True, tier="compiled", cache_directory=cache
+    )
+    y = torch.rand(4, 3) if why == "made up" else torch.arange(4) % 3
+    with pytest.raises(OptionError) as raised:
+        step(torch.randn(4, 8), y)
+    # The processes are still able to work together.
+    pipeline_group_here().peers.wait_for_all()
+    return str(raised.value), time.monotonic() - begun
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [("no compiler", "no C++ compiler (no-such-compiler)"), ("made up", "it cannot run on sample inputs")],
+)
+def test_if_a_stage_cannot_compile_all_processes_stop_with_its_reason(instances, tmp_path, why, reason):
+    found = patient(instances, refusal_of_a_stage, 1, stages=2, cache=str(tmp_path / "cache"), why=why)
+    messages = {message for message, _ in found}
+    assert len(messages) == 1
+    (message,) = messages
+    assert message.startswith("All processes stop: stage 1 of instance 0 has no compiled code.")
+    assert reason in message
+    # The other stage does not finish what nobody will use.
+    assert not list((tmp_path / "cache").glob("*/manifest.json"))

@@ -39,6 +39,8 @@ from pilotage.runtime.tiers.policy import CompilePolicy
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_BETWEEN_QUESTIONS = 0.5
+"""How often a process that waits for its compiler asks whether another one has failed."""
 _MOST_HALVES = 4
 """How often forward and backward of a stage run in a trial: each run keeps what forward keeps for backward."""
 
@@ -50,6 +52,10 @@ It is given the program's number among those that are compiled: 0, or the stage 
 
 Buffers = Callable[[], Mapping[str, Tensor]]
 """Returns the buffers of the program, by name."""
+
+
+class CompilingCalledOffError(Exception):
+    """Another process, which has to compile before the first call too, has failed."""
 
 
 @dataclass(kw_only=True)
@@ -71,6 +77,9 @@ class Ascent:
 
     number: int = 0
     """Its place among the programs that are compiled."""
+
+    is_called_off: Callable[[], bool] = lambda: False
+    """Whether another process has failed to compile its program before the first call."""
 
     ready: Entry | None = field(default=None, init=False)
     """The finished compiled code, while other instances are not ready to use theirs."""
@@ -117,7 +126,7 @@ class Ascent:
         self._begin(sample, buffers)
         entry = self._wait()
         if entry is None or entry.tuning.tier is not Tier.COMPILED:
-            reason = "see the warning above" if entry is None else entry.tuning.reason
+            reason = self.obstacle or "see the warning above" if entry is None else entry.tuning.reason
             raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
         return entry
 
@@ -269,7 +278,10 @@ class Ascent:
             return None
         try:
             with INTERRUPTS.open():
-                self._process.wait()
+                while self._process.is_running:
+                    if self.is_called_off():
+                        raise CompilingCalledOffError
+                    self._process.wait(_SECONDS_BETWEEN_QUESTIONS)
         except BaseException:
             self.stop()
             raise
@@ -330,6 +342,7 @@ def ascent_for(
     tell: Callable[[Event], None],
     about: Mapping[str, str] | None = None,
     number: int = 0,
+    is_called_off: Callable[[], bool] = lambda: False,
 ) -> Ascent | None:
     """The ascent of a program; None if compiling is not possible, and the reason is reported."""
     if (problem := missing_compiler(device)) is not None:
@@ -357,6 +370,7 @@ def ascent_for(
             tell=tell,
             about=about or {},
             number=number,
+            is_called_off=is_called_off,
         )
     except (OptionError, CaptureError) as error:
         if policy.is_required:

@@ -224,13 +224,23 @@ def ascents_for(
     directory: Path | None,
     tell: Callable[[Event], None],
     about: Mapping[str, str],
+    is_called_off: Callable[[], bool],
 ) -> Rising | None:
     """The ascent of a program or of all its stages here; None if compiling is not possible, and the reason is reported.
 
     A stage that computes nothing has nothing to compile.
     """
     if len(programs) == 1:
-        return ascent_for(programs[0], schedule, device, policy, directory=directory, tell=tell, about=about)
+        return ascent_for(
+            programs[0],
+            schedule,
+            device,
+            policy,
+            directory=directory,
+            tell=tell,
+            about=about,
+            is_called_off=is_called_off,
+        )
     found: dict[int, Ascent] = {}
     # Each waits for the others; the delay before compiling is that of all.
     own = policy if policy.is_required else replace(policy, after_seconds=0.0, with_others=True)
@@ -247,6 +257,7 @@ def ascents_for(
                 tell=partial(_tell_of_stage, tell, stage),
                 about={**about, "stage": str(stage)},
                 number=stage,
+                is_called_off=is_called_off,
             )
         if ascent is None:
             return None
