@@ -15,7 +15,7 @@ import pilotage
 from pilotage.distributed.peers import peers_here
 from pilotage.distributed.pipeline_group import pipeline_group_here
 from pilotage.errors import DistributedError, OptionError
-from pilotage.events import Noted, Warned
+from pilotage.events import Checked, Noted, Warned
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -128,6 +128,52 @@ def test_stages_switch_while_they_train_and_their_instances_stay_equal(instances
         assert tier_changes == found[0][1]
         for name, tensor in found[0][2].items():
             assert torch.equal(weights[name], tensor), name
+
+
+def rise_wrongly(cache):
+    """Train until the tier changes; the compiled code of stage 1 computes something else than its graph."""
+    from pilotage.compiler.code import NativeCode
+
+    run, stage, heard = NativeCode.__call__, pilotage.world_here().stage, []
+    if stage == 1:
+        NativeCode.__call__ = lambda self, *given: [
+            each * 1.5 if each.is_floating_point() else each for each in run(self, *given)
+        ]
+    torch.manual_seed(0)
+    model = Waves()
+    trainer = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=1e-3),
+        distributed=True,
+        gradient_accumulation=2,
+        cache_directory=cache,
+        on_mismatch="warn",
+        listeners=[heard.append],
+    )
+    batch = torch.randn(8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(8) % 3
+    while not trainer.record.tier_changes and trainer.record.calls < MOST_CALLS:
+        trainer(*batch)
+        time.sleep(0.05)
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    for _ in range(MORE):
+        trainer(*batch)
+    checks = [event.agrees for event in heard if isinstance(event, Checked)]
+    warnings = [event.message for event in heard if isinstance(event, Warned)]
+    after = {name: each.clone() for name, each in model.state_dict().items()}
+    return trainer.record.latest_tier, checks, warnings, before, after
+
+
+@pytest.mark.long
+def test_wrong_code_of_one_stage_goes_on_with_a_warning_in_all_of_them_if_that_was_asked_for(instances, tmp_path):
+    found = patient(instances, rise_wrongly, 1, stages=2, cache=str(tmp_path / "cache"))
+    for tier, checks, warnings, before, after in found:
+        assert tier == "compiled"
+        # The first call, and the first one on compiled code.
+        assert checks == [True, False]
+        assert len([each for each in warnings if "eager PyTorch" in each]) == 1, warnings
+        assert not torch.equal(before["last.weight"], after["last.weight"])
+        assert_close(after, found[0][-1])
+    assert any("The program and eager PyTorch differ by more than rounding" in each for each in found[1][2])
 
 
 class Careful(nn.Module):
