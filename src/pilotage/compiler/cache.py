@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from pilotage.cache.store import Store
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.tuning import Tuning
 from pilotage.errors import OptionError, ProgramFileError
+from pilotage.options.choices import Tier
 from pilotage.program.program import Action
 from pilotage.storage.fingerprint import Fingerprint
 
@@ -39,6 +40,11 @@ class Entry:
     def folder(self) -> Path:
         """Its folder."""
         return self.sealed.folder
+
+    @property
+    def codes(self) -> list[Callable[[torch.device], Mapping[Action, NativeCode]] | None]:
+        """Its code as a function of the device, or None if the graph was faster."""
+        return [self.code if self.tuning.tier is Tier.COMPILED else None]
 
     @property
     def digest(self) -> str:

@@ -47,9 +47,10 @@ class CompilingProcess:
         """Whether it is still compiling."""
         return self._process.poll() is None
 
-    def wait(self) -> None:
-        """Wait until it ends."""
-        self._process.wait()
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until it ends, or for so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
 
     def problem(self) -> str | None:
         """Why the ended process failed; None if it succeeded."""

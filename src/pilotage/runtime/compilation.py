@@ -35,9 +35,10 @@ from pilotage.program.optimizer_shards import OptimizerShards
 from pilotage.program.program import Program
 from pilotage.program.specification import TensorSpec
 from pilotage.program.structure import Parsers, Structure
-from pilotage.runtime.ascent import ascent_for, compile_policy
 from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.session import Session
+from pilotage.runtime.tiers.policy import CompilePolicy, compile_policy
+from pilotage.runtime.tiers.stages import Compiled, ascents_for
 from pilotage.strategies.choosing import StrategyChoice
 from pilotage.strategies.device_assignment import Cards, choose_cards
 from pilotage.strategies.strategy import Setup
@@ -217,6 +218,7 @@ class Compilation:
             optimizer_shards=self._optimizer_shards(),
             order=self.execution.pipeline,
             stops_at_losses=self.execution.nonfinite_loss is NonFiniteLoss.RAISE,
+            host_weights=partial(_weights_of, self.module),
         )
 
     def _common_switch(self) -> CommonSwitch | None:
@@ -237,10 +239,27 @@ class Compilation:
         if policy is None:
             session.why_not_compiled = "its tier is fixed, or its options or devices need the graph"
             return
-        if policy.is_required and session.common_switch is not None:
-            session.common_switch.begin_to_compile()
-        ascent = session.ascent = ascent_for(
-            session.strategy.program_to_compile(session.captured),
+        switch = session.common_switch if policy.is_required else None
+        if switch is not None:
+            switch.begin_to_compile()
+        try:
+            found = self._first_code(session, policy)
+        except Exception as error:
+            if switch is None:
+                raise
+            raise switch.failure(error) from error
+        if found is not None:
+            entry, origin = found
+            if switch is not None and session.ascent is not None:
+                entry = switch.agree(session.ascent)
+            session.use(entry)
+            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
+
+    def _first_code(self, session: Session, policy: CompilePolicy) -> tuple[Compiled, str] | None:
+        """Prepare to compile; returns the code to start with and its origin, if there is any."""
+        choice, execution, switch = session.choice, self.execution, session.common_switch
+        ascent = session.ascent = ascents_for(
+            session.strategy.programs_to_compile(session.captured),
             session.schedule,
             choice.capabilities.device,
             policy,
@@ -250,25 +269,19 @@ class Compilation:
                 "name": execution.name or type(self.module).__name__,
                 "kind": "training" if session.captured.trains else "inference",
             },
+            is_called_off=(lambda: False) if switch is None else switch.is_called_off,
         )
         if ascent is None:
             session.why_not_compiled = "it has no compiler, or no directory for compiled code"
-            return
+            return None
         # Threads change the order of sums, so instances whose weights have to stay equal all keep the same number.
         if choice.capabilities.computes_in_threads and not policy.is_required and not policy.with_others:
-            notes = ascent.cache.store.threads_file(ascent.fingerprint.digest)
-            session.threads = ThreadTuner(torch.get_num_threads(), notes)
-        found = ascent.first_entry(
-            lambda: session.strategy.inputs_to_compile(self.sample()),
+            session.threads = ThreadTuner(torch.get_num_threads(), ascent.threads_file)
+        return ascent.first_entry(
+            lambda number: session.strategy.inputs_to_compile(number, self.sample()),
             lambda: dict(zip(session.captured.layout.buffers, self.module.buffers(), strict=True)),
             self.code,
         )
-        if found is not None:
-            entry, origin = found
-            if session.common_switch is not None:
-                entry = session.common_switch.agree(ascent, entry)
-            session.use(entry)
-            self.tell(TierChanged(tier=session.tier.value, updates=0, reason=f"{origin} ({entry.tuning.gain})"))
 
     def _locations(self, choice: Choice) -> Locations:
         return possible_locations(self.execution.locations, choice, trains=self.plan is not None)
@@ -276,3 +289,7 @@ class Compilation:
     def _optimizer_shards(self) -> OptimizerShards | None:
         broadcast = None if self.peers is None else self.peers.broadcast
         return optimizer_shards_of(self.module, self.plan, self.execution, broadcast)
+
+
+def _weights_of(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pilotage.compiler.cache import Entry
 from pilotage.devices.registry import Choice
 from pilotage.errors import AttachmentError, InputError, TornStateError
 from pilotage.execution.random_streams import RandomStreams
@@ -29,9 +28,9 @@ from pilotage.program.precision import accumulating_in, autocast_type, without_a
 from pilotage.program.program import Program
 from pilotage.program.schedule import Schedule
 from pilotage.program.structure import Structure, rebuilder, unflatten
-from pilotage.runtime.ascent import Ascent
 from pilotage.runtime.instances.common_switch import CommonSwitch
 from pilotage.runtime.optimizer_state import OptimizerState as OptimizerState
+from pilotage.runtime.tiers.stages import Compiled, Rising
 from pilotage.strategies.strategy import Strategy, detached
 from pilotage.turns import PROCESS_WIDE
 
@@ -66,13 +65,13 @@ class Session:
     kept_optimizer: OptimizerState | None = None
     """The optimizer's state while the program is detached."""
 
-    entry: Entry | None = None
+    entry: Compiled | None = None
     """The compiled code that runs, or the result of the search for it."""
 
     threads: ThreadTuner | None = None
     """Finds the best number of threads; None if it must not be changed."""
 
-    ascent: Ascent | None = None
+    ascent: Rising | None = None
     """The pending switch to compiled code, if any."""
 
     common_switch: CommonSwitch | None = None
@@ -231,31 +230,31 @@ class Session:
 
     # Changing the tier
 
-    def fits_layout_of(self, entry: Entry) -> bool:
+    def fits_layout_of(self, entry: Compiled) -> bool:
         """Whether the state has the memory layout that compiled code needs."""
         present = self.entry is not None and self.entry.tuning.channels_last
         return present == entry.tuning.channels_last
 
-    def next_code(self, seconds: float, sample: Callable[[], Sequence[Tensor]]) -> Entry | None:
+    def next_code(self, seconds: float, sample: Callable[[], Sequence[Tensor]]) -> Compiled | None:
         """Compiled code to use after a call of this duration, if it is ready; ``sample`` returns a micro-batch."""
-        entry = None
+        entry: Compiled | None = None
         if self.ascent is not None and self.ascent.is_due(seconds):
             state = self.attached
-            entry = self.ascent.advance(lambda: self.strategy.inputs_to_compile(sample()), state.buffers)
+            entry = self.ascent.advance(lambda number: self.strategy.inputs_to_compile(number, sample()), state.buffers)
             if entry is None and self.ascent.is_over and self.common_switch is None:
                 self.stop_ascent()
         if self.common_switch is not None and self.common_switch.is_time():
             entry = self.common_switch.meet(self.ascent, self.why_not_compiled, seconds)
         return entry
 
-    def use(self, entry: Entry) -> None:
+    def use(self, entry: Compiled) -> None:
         """Run the fastest code found from now on; detach first if the state needs another memory layout."""
         if self.ascent is not None and not self.ascent.is_compiling:
             self.stop_ascent()
         tuning = entry.tuning
         form = with_returned_loss_check(self.captured) if tuning.tier is Tier.COMPILED else self.captured
         program = in_channels_last(form) if tuning.channels_last else form
-        self.strategy.replace(program, entry.code if tuning.tier is Tier.COMPILED else None)
+        self.strategy.replace(program, entry.codes)
         if self.strategy.state is not None:
             # Graphs may leave gradients of the last update in the pools and overwrite them; compiled code adds to them.
             self.strategy.state.forget_gradients()

@@ -88,7 +88,8 @@ def store(
         tensors |= {f"slot/{slot.name}/{slot.parameter}": tensor for slot, tensor in optimizer.slots.items()}
     if with_random_streams:
         tensors |= {f"random/{number}": state for number, state in enumerate(session.streams.states)}
-    if session.tier is Tier.COMPILED and session.entry is not None:
+    # A stored program runs on one device, or is cut again: it has no use for the code of stages.
+    if session.tier is Tier.COMPILED and isinstance(session.entry, Entry):
         tensors |= {f"code/{name}": data for name, data in _machine_code(session.entry).items()}
     content = {
         "program": program,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -37,6 +37,7 @@ _ONE_AFTER_THE_OTHER = (
     "The stages of the program are placed on several cards and run one after the other. This has been tested only on "
     "emulated cards: compare the first results with a run on one card (CUDA_VISIBLE_DEVICES=0)."
 )
+_ON_HOST = "some of its state or activations are on the host, and compiled code expects them on the device"
 _UNTRIED = (
     "This has been tested only with one card that is listed several times: compare the first results with a run on one "
     "card (CUDA_VISIBLE_DEVICES=0)."
@@ -80,7 +81,7 @@ class StrategyChoice:
             self.choice.backend,
             self.setup,
             placed,
-            runs_compiled_code=not locations.uses_host,
+            needs_graph=_ON_HOST if locations.uses_host else "",
         )
 
     def _stage_of(self, group: PipelineGroup, program: Program) -> Pipeline:
@@ -109,7 +110,9 @@ class StrategyChoice:
         together = micro_batches_per_round(schedule)
         order = order_on_cards(self.setup.order, cuts, together)
         transport = CardTransport(cards, order, together, trains=program.trains)
-        return Pipeline(program, schedule, cuts, cards, transport, self.setup)
+        # Its steps are those of the cut program; its outputs do not include the gradients.
+        whole = replace(program, computations=with_returned_loss_check(apart).computations, checks_loss=False)
+        return Pipeline(whole, schedule, cuts, cards, transport, self.setup)
 
     def _replicas_on(self, cards: Sequence[torch.device], program: Program) -> ReplicasOnCards:
         """Replicas side by side on several cards."""

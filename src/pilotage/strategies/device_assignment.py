@@ -12,7 +12,6 @@ from pilotage.devices.registry import Choice
 from pilotage.errors import OptionError
 from pilotage.events import Event, Noted
 from pilotage.options import environment
-from pilotage.options.choices import Tier
 from pilotage.options.execution import Execution
 from pilotage.passes.stages_on_cards import stages_of
 from pilotage.program.program import Program
@@ -58,16 +57,9 @@ def choose_cards(
 
 
 def is_pipeline(execution: Execution, choice: Choice, cards: Cards, program: Program) -> bool:
-    """Whether several micro-batches can be in flight at once through stages on cards of this process."""
-    batching = execution.batching
-    loops = 1 if program.trains else batching.device_iterations
+    """Whether micro-batches can pass through stages on several cards of this process."""
     return (
-        len(cards.usable) > 1
-        # Stages run in the tier graph only.
-        and choice.tier is not Tier.COMPILED
-        and stages_of(program) > 1
-        and loops * batching.gradient_accumulation * batching.replicas > 1
-        and _obstacle(execution, choice, trains=program.trains) is None
+        len(cards.usable) > 1 and stages_of(program) > 1 and _obstacle(execution, choice, trains=program.trains) is None
     )
 
 

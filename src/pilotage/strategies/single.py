@@ -18,6 +18,8 @@ from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
 from pilotage.strategies.strategy import Code, Setup, detached, inputs_of_steps
 
+_ON_SEVERAL_CARDS = "its stages are on several cards but not a pipeline, and compiled code runs on one card"
+
 
 class SingleDevice:
     """All replicas take turns on one device.
@@ -33,7 +35,7 @@ class SingleDevice:
         setup: Setup,
         placed: PlacedProgram | None = None,
         *,
-        runs_compiled_code: bool = True,
+        needs_graph: str = "",
         calls: Calls | None = None,
     ) -> None:
         self.program = program
@@ -48,8 +50,7 @@ class SingleDevice:
         self._placement = placed.state_devices
         """The devices of weights and buffers that are not on the first one."""
         self.devices = (self._device, *sorted({*placed.state_devices.values()} - {self._device}, key=str))
-        # Compiled code runs on one device.
-        self.runs_compiled_code = runs_compiled_code and not placed.state_devices
+        self.needs_graph = _ON_SEVERAL_CARDS if placed.state_devices else needs_graph
         self.executable = backend.load(placed.program, schedule, setup.on_failure, calls)
 
     @property
@@ -95,7 +96,7 @@ class SingleDevice:
             self._backend,
             self._setup,
             self._placed,
-            runs_compiled_code=self.runs_compiled_code,
+            needs_graph=self.needs_graph,
             calls=self._calls,
         )
         other.state = self.state
@@ -107,16 +108,17 @@ class SingleDevice:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
 
-    def program_to_compile(self, captured: Program) -> Program:
+    def programs_to_compile(self, captured: Program) -> Sequence[Program]:
         """The whole program."""
-        return with_returned_loss_check(captured)
+        return [with_returned_loss_check(captured)]
 
-    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+    def inputs_to_compile(self, number: int, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
         """A micro-batch for each action that takes one."""
         return inputs_of_steps(self.schedule, micro_batch)
 
-    def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program from now on, by compiled ``code`` if it is given."""
+    def replace(self, program: Program, codes: Sequence[Code | None]) -> None:
+        """Run another form of the program from now on, by compiled code if it is given."""
+        (code,) = codes
         self.program, self._calls = program, None if code is None else code(self._device)
         self._placed = PlacedProgram(program, {})
         self.executable = self._backend.load(program, self.schedule, self._setup.on_failure, self._calls)

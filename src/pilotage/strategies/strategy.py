@@ -49,6 +49,9 @@ class Setup:
     stops_at_losses: bool = False
     """Whether a loss that is not finite prevents the update."""
 
+    host_weights: Callable[[], Mapping[str, Tensor]] = dict
+    """Returns the weights and buffers of the user's module, as far as they are needed before the state is there."""
+
 
 class Strategy(Protocol):
     """A program made ready for its devices by the constructor, and its state there once it is attached.
@@ -77,8 +80,8 @@ class Strategy(Protocol):
         ...
 
     @property
-    def runs_compiled_code(self) -> bool:
-        """Whether `replace` can be called."""
+    def needs_graph(self) -> str:
+        """Why the program cannot run compiled code; empty if it can."""
         ...
 
     @property
@@ -102,16 +105,22 @@ class Strategy(Protocol):
         """All weights and buffers of the model. Collective if stages are processes: every process must call it."""
         ...
 
-    def program_to_compile(self, captured: Program) -> Program:
-        """What the compiler gets: the captured program, or the part of it that runs here."""
+    def programs_to_compile(self, captured: Program) -> Sequence[Program]:
+        """What the compiler gets: the captured program, or each stage of it that runs here, for the first device."""
         ...
 
-    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
-        """Samples of what each action of that program takes after its state; empty if a call has to come first."""
+    def inputs_to_compile(self, number: int, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """Samples of what the actions of one of these programs take after their state.
+
+        Empty if a call has to come first.
+        """
         ...
 
-    def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program from now on, by compiled ``code`` if it is given."""
+    def replace(self, program: Program, codes: Sequence[Code | None]) -> None:
+        """Run another form of the program from now on.
+
+        ``codes`` has the compiled code of each program to compile, or None for those that run their graphs.
+        """
         ...
 
     def detach(self) -> None:

@@ -26,7 +26,7 @@ class Staged(nn.Module):
         return output, functional.cross_entropy(output, target)
 
 
-def train(*, instances: int, replicas: int, cards: int):
+def train(*, instances: int, replicas: int, cards: int, caches=None):
     peers = peers_here()
     instance = 0 if peers is None else peers.world.rank
     # The weights differ at first, and the second instance takes those of the first.
@@ -38,7 +38,8 @@ def train(*, instances: int, replicas: int, cards: int):
         distributed=True,
         backend="cpu",
         cards=["cpu"] * cards,
-        tier="graph",
+        tier="graph" if caches is None else "compiled",
+        cache_directory=None if caches is None else caches[instance],
         replicas=replicas,
         gradient_accumulation=2,
         seed=7,
@@ -48,6 +49,7 @@ def train(*, instances: int, replicas: int, cards: int):
         images = torch.randn(2, instances, 2 // instances, 3, 6, generator=generator)
         targets = torch.randint(4, (2, instances, 2 // instances, 3), generator=generator)
         step(images[:, instance].flatten(0, 2), targets[:, instance].flatten())
+    assert step.record.latest_tier == ("graph" if caches is None else "compiled")
     return {name: tensor.clone() for name, tensor in module.state_dict().items()}
 
 
@@ -55,3 +57,17 @@ def test_two_instances_with_two_stages_each_reach_the_weights_of_one_process_on_
     expected = train(instances=1, replicas=2, cards=1)
     for weights in world(train, 2, instances=2, replicas=1, cards=2):
         torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_two_instances_run_the_same_compiled_code_in_their_stages(instances, tmp_path):
+    """Each compiles in a cache of its own; the second one takes the code of the first."""
+    begun = instances()
+    caches = [str(tmp_path / "first"), str(tmp_path / "second")]
+    begun.start(train, 2, instances=2, replicas=1, cards=2, caches=caches)
+    begun.statuses(1500)
+    first, second = begun.answers()
+    torch.testing.assert_close(first, train(instances=1, replicas=2, cards=1), rtol=1e-5, atol=1e-6)
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import time
 from pathlib import Path
@@ -12,8 +13,9 @@ from torch import nn
 
 import pilotage
 from pilotage.distributed.peers import peers_here
-from pilotage.errors import DistributedError
-from pilotage.events import Noted, Warned
+from pilotage.distributed.pipeline_group import pipeline_group_here
+from pilotage.errors import DistributedError, OptionError
+from pilotage.events import Checked, Noted, Warned
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -128,6 +130,52 @@ def test_stages_switch_while_they_train_and_their_instances_stay_equal(instances
             assert torch.equal(weights[name], tensor), name
 
 
+def rise_wrongly(cache):
+    """Train until the tier changes; the compiled code of stage 1 computes something else than its graph."""
+    from pilotage.compiler.code import NativeCode
+
+    run, stage, heard = NativeCode.__call__, pilotage.world_here().stage, []
+    if stage == 1:
+        NativeCode.__call__ = lambda self, *given: [
+            each * 1.5 if each.is_floating_point() else each for each in run(self, *given)
+        ]
+    torch.manual_seed(0)
+    model = Waves()
+    trainer = pilotage.training(
+        model,
+        torch.optim.SGD(model.parameters(), lr=1e-3),
+        distributed=True,
+        gradient_accumulation=2,
+        cache_directory=cache,
+        on_mismatch="warn",
+        listeners=[heard.append],
+    )
+    batch = torch.randn(8, 8, generator=torch.Generator().manual_seed(1)), torch.arange(8) % 3
+    while not trainer.record.tier_changes and trainer.record.calls < MOST_CALLS:
+        trainer(*batch)
+        time.sleep(0.05)
+    before = {name: each.clone() for name, each in model.state_dict().items()}
+    for _ in range(MORE):
+        trainer(*batch)
+    checks = [event.agrees for event in heard if isinstance(event, Checked)]
+    warnings = [event.message for event in heard if isinstance(event, Warned)]
+    after = {name: each.clone() for name, each in model.state_dict().items()}
+    return trainer.record.latest_tier, checks, warnings, before, after
+
+
+@pytest.mark.long
+def test_wrong_code_of_one_stage_goes_on_with_a_warning_in_all_of_them_if_that_was_asked_for(instances, tmp_path):
+    found = patient(instances, rise_wrongly, 1, stages=2, cache=str(tmp_path / "cache"))
+    for tier, checks, warnings, before, after in found:
+        assert tier == "compiled"
+        # The first call, and the first one on compiled code.
+        assert checks == [True, False]
+        assert len([each for each in warnings if "eager PyTorch" in each]) == 1, warnings
+        assert not torch.equal(before["last.weight"], after["last.weight"])
+        assert_close(after, found[0][-1])
+    assert any("The program and eager PyTorch differ by more than rounding" in each for each in found[1][2])
+
+
 class Careful(nn.Module):
     """Its first stage trains nothing; the second one accepts numbers between 0 and 1 only, and overwrites them."""
 
@@ -224,3 +272,36 @@ def refusal_of_another_tier():
 def test_stages_with_different_tiers_are_refused(world):
     for message in world(refusal_of_another_tier, 1, stages=2):
         assert "Give all instances the same tier" in message
+
+
+def refusal_of_a_stage(cache, why):
+    """The error of a process whose pipeline has a stage that cannot compile, and how long it took."""
+    stage, begun = pilotage.world_here().stage, time.monotonic()
+    if why == "no compiler" and stage == 1:
+        os.environ["CXX"] = "no-such-compiler"
+    # Stage 1 of this model cannot run on messages that are made up, and stage 0 takes a while to compile.
+    model = Careful() if why == "made up" else Waves()
+    step = pilotage.training(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), distributed=True, tier="compiled", cache_directory=cache
+    )
+    y = torch.rand(4, 3) if why == "made up" else torch.arange(4) % 3
+    with pytest.raises(OptionError) as raised:
+        step(torch.randn(4, 8), y)
+    # The processes are still able to work together.
+    pipeline_group_here().peers.wait_for_all()
+    return str(raised.value), time.monotonic() - begun
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [("no compiler", "no C++ compiler (no-such-compiler)"), ("made up", "it cannot run on sample inputs")],
+)
+def test_if_a_stage_cannot_compile_all_processes_stop_with_its_reason(instances, tmp_path, why, reason):
+    found = patient(instances, refusal_of_a_stage, 1, stages=2, cache=str(tmp_path / "cache"), why=why)
+    messages = {message for message, _ in found}
+    assert len(messages) == 1
+    (message,) = messages
+    assert message.startswith("All processes stop: stage 1 of instance 0 has no compiled code.")
+    assert reason in message
+    # The other stage does not finish what nobody will use.
+    assert not list((tmp_path / "cache").glob("*/manifest.json"))

@@ -52,8 +52,8 @@ STRATEGIES = [
     (Plain, {"batching": Batching(replicas=2), "cards": SEVERAL}, ReplicasOnCards),
     (TwoStages, {"batching": Batching(gradient_accumulation=2)}, SingleDevice),
     (TwoStages, {"batching": Batching(gradient_accumulation=2), "cards": SEVERAL}, Pipeline),
-    # One micro-batch at a time is not a pipeline.
-    (TwoStages, {"cards": SEVERAL}, SingleDevice),
+    # One micro-batch at a time passes through the stages too, so that they can be compiled.
+    (TwoStages, {"cards": SEVERAL}, Pipeline),
     (TwoStages, {"batching": Batching(gradient_accumulation=2), "cards": SEVERAL, "tier": Tier.EAGER}, SingleDevice),
 ]
 

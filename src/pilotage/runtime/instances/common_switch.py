@@ -11,17 +11,19 @@ is compared with eager PyTorch, and all stages take part in that.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from pilotage.compiler.cache import Entry
 from pilotage.compiler.packed_code import PackedCode
+from pilotage.distributed.called_off import CalledOff
 from pilotage.distributed.peers import Peers
 from pilotage.distributed.same_exchange import BEFORE_COMPILING, GatheringGroup, gather_at
-from pilotage.errors import OptionError
+from pilotage.errors import CaptureError, OptionError
 from pilotage.events import Event, Noted
-from pilotage.runtime.ascent import Ascent
+from pilotage.runtime.tiers.ascent import CompilingCalledOffError
+from pilotage.runtime.tiers.stages import Compiled, Rising
 
 _SECONDS_BETWEEN_MEETINGS = 1.0
 _MOST_CALLS = 10_000
@@ -81,6 +83,7 @@ class CommonSwitch:
         self._tell = tell
         self._calls_left = 1
         self._is_over = False
+        self._called_off: CalledOff | None = None
 
     def is_time(self) -> bool:
         """Count a call; returns whether all instances meet at its end."""
@@ -89,17 +92,19 @@ class CommonSwitch:
         self._calls_left -= 1
         return self._calls_left == 0
 
-    def meet(self, ascent: Ascent | None, why_not: str, seconds: float) -> Entry | None:
+    def meet(self, ascent: Rising | None, why_not: str, seconds: float) -> Compiled | None:
         """Report this instance's progress to the others; returns the code that all of them use from now on, if any.
 
         ``why_not`` says why an instance without an ascent cannot switch.
         """
-        reports = self._reports(ascent, why_not, seconds)
+        return self._decided(self._reports(_report(ascent, why_not, seconds)), ascent)
+
+    def _decided(self, reports: list[SwitchReport], ascent: Rising | None) -> Compiled | None:
         obstacle = _obstacle(reports)
         if obstacle is None and all(report.code for report in reports) and _different_code(reports) is not None:
             if self._peers.world.one_host:
                 self._take_code_of_first(ascent)
-                reports = self._reports(ascent, why_not, seconds)
+                reports = self._reports(_report(ascent, "", reports[0].seconds))
                 obstacle = _obstacle(reports) or _different_code(reports)
             else:
                 obstacle = _ON_SEVERAL_HOSTS
@@ -117,15 +122,37 @@ class CommonSwitch:
 
     def begin_to_compile(self) -> None:
         """Raise unless all instances compile before their first call; the others would exchange their weights now."""
+        name = secrets.token_hex(8)
         for group in self._groups:
-            gather_at(BEFORE_COMPILING, group, None)
+            name = gather_at(BEFORE_COMPILING, group, name)[0]
+        self._called_off = CalledOff(name)
 
-    def agree(self, ascent: Ascent, entry: Entry) -> Entry:
+    def is_called_off(self) -> bool:
+        """Whether a process has failed to compile before the first call."""
+        return self._called_off is not None and self._called_off.is_announced
+
+    def failure(self, error: Exception) -> OptionError:
+        """Tell all processes that this one cannot compile before its first call; the error that all of them raise."""
+        if isinstance(error, CompilingCalledOffError):
+            obstacle = ""
+        else:
+            is_ours = isinstance(error, (OptionError, CaptureError))
+            obstacle = str(error) if is_ours else f"{type(error).__name__}: {error}"
+            if self._called_off is not None:
+                self._called_off.announce()
+        self._peers.wait_for_all()
+        reports = self._reports(SwitchReport(0.0, "", obstacle=obstacle))
+        return _failed(reports) or OptionError(str(error))
+
+    def agree(self, ascent: Rising) -> Compiled:
         """The code that all instances start with if each of them has compiled before its first call."""
-        ascent.ready = entry
         # Instances with their own caches may compile for much longer than this one.
         self._peers.wait_for_all()
-        agreed = self.meet(ascent, "", 0.0)
+        reports = self._reports(_report(ascent, "", 0.0))
+        if (failed := _failed(reports)) is not None:
+            self._is_over = True
+            raise failed
+        agreed = self._decided(reports, ascent)
         if agreed is None:
             raise OptionError(
                 "The tier is 'compiled', but the instances have no code in common, as a message above explains. Use "
@@ -133,21 +160,21 @@ class CommonSwitch:
             )
         return agreed
 
-    def _reports(self, ascent: Ascent | None, why_not: str, seconds: float) -> list[SwitchReport]:
+    def _reports(self, report: SwitchReport) -> list[SwitchReport]:
         world = self._peers.world
-        own = replace(_report(ascent, why_not, seconds), rank=world.rank, stage=world.stage)
+        own = replace(report, rank=world.rank, stage=world.stage)
         return [SwitchReport(*each) for each in self._gather(astuple(own))]
 
-    def _take_code_of_first(self, ascent: Ascent | None) -> None:
+    def _take_code_of_first(self, ascent: Rising | None) -> None:
         """Use the code of instance 0 everywhere: instances with their own caches compile and time separately."""
         assert ascent is not None
         assert ascent.ready is not None
         is_first = self._peers.world.rank == 0
-        files = self._peers.value_of_first(dict(PackedCode.of(ascent.ready).files) if is_first else {})
+        files = self._peers.value_of_first(ascent.ready.files() if is_first else {})
         if not is_first:
             ascent.take(PackedCode(files))
 
-    def _give_up(self, ascent: Ascent | None, obstacle: str) -> None:
+    def _give_up(self, ascent: Rising | None, obstacle: str) -> None:
         self._is_over = True
         if ascent is not None:
             ascent.stop()
@@ -155,11 +182,19 @@ class CommonSwitch:
             self._tell(Noted(message=f"All {everyone} stay on the graph tier: {obstacle}.", can_be_changed=True))
 
 
-def _report(ascent: Ascent | None, why_not: str, seconds: float) -> SwitchReport:
+def _report(ascent: Rising | None, why_not: str, seconds: float) -> SwitchReport:
     if ascent is None:
         return SwitchReport(seconds, "", obstacle=why_not)
     code = "" if ascent.ready is None else ascent.ready.digest
     return SwitchReport(seconds, ascent.fingerprint.digest, code, ascent.obstacle)
+
+
+def _failed(reports: Sequence[SwitchReport]) -> OptionError | None:
+    """The error of the first process that could not compile before its first call, if any."""
+    for report in reports:
+        if report.obstacle:
+            return OptionError(f"All processes stop: {report.process} has no compiled code. {report.obstacle}")
+    return None
 
 
 def _obstacle(reports: Sequence[SwitchReport]) -> str | None:

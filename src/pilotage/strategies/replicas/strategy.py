@@ -26,7 +26,7 @@ from pilotage.strategies.strategy import Code, Setup, detached, inputs_of_steps
 class ReplicasOnCards:
     """Each card runs some replicas; before each update the cards sum their gradients, and all make the same update."""
 
-    runs_compiled_code = True
+    needs_graph = ""
     times = None
 
     def __init__(
@@ -45,7 +45,7 @@ class ReplicasOnCards:
         self._shares = share_out(schedule, setup.replicas, cards)
         self._workers: Sequence[CardWorker]
         self._sum_gradients: Summation
-        self.replace(program, code)
+        self.replace(program, [code])
 
     def with_schedule(self, schedule: Schedule) -> ReplicasOnCards:
         """The same program on the same state, with another schedule."""
@@ -126,16 +126,17 @@ class ReplicasOnCards:
             raise detached()
         return {**self.state.parameters, **self.state.buffers()}
 
-    def program_to_compile(self, captured: Program) -> Program:
+    def programs_to_compile(self, captured: Program) -> Sequence[Program]:
         """The whole program."""
-        return with_returned_loss_check(captured)
+        return [with_returned_loss_check(captured)]
 
-    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+    def inputs_to_compile(self, number: int, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
         """A micro-batch for each action that takes one."""
         return inputs_of_steps(self.schedule, micro_batch)
 
-    def replace(self, program: Program, code: Code | None) -> None:
-        """Run another form of the program on all cards from now on, by compiled ``code`` if it is given."""
+    def replace(self, program: Program, codes: Sequence[Code | None]) -> None:
+        """Run another form of the program on all cards from now on, by compiled code if it is given."""
+        (code,) = codes
         self.program, self._code = program, code
         programs = [to_device(program, self.devices[0], share.device) for share in self._shares]
         walked = [

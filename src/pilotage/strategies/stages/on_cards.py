@@ -79,7 +79,8 @@ class CardTransport:
 
 def order_on_cards(asked: PipelineOrder | None, cuts: Sequence[StageProgram], micro_batches: int) -> PipelineOrder:
     """The order for stages that draw from the same random streams."""
-    order = order_for(asked, micro_batches, len(cuts), trains=cuts[0].program.trains)
+    # A single micro-batch goes the same way in every order.
+    order = order_for(asked if micro_batches > 1 else None, micro_batches, len(cuts), trains=cuts[0].program.trains)
     backwards = [cut.graphs.backward for cut in cuts if cut.graphs.backward is not None]
     # On one card, backward draws its random numbers before the next micro-batch's forward.
     draws = any(_draws(node) for backward in backwards for node in backward.graph.graph.nodes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 
 import torch
 from torch import Tensor
 
+from pilotage.capture.functions.randomness import undisturbed_generators
 from pilotage.execution.random_streams import RandomStreams
 from pilotage.execution.spread_state import SpreadState
 from pilotage.execution.state import DeviceState
@@ -17,6 +19,7 @@ from pilotage.interrupts import INTERRUPTS
 from pilotage.optim.rule import OptimizerPlan
 from pilotage.passes.stage_program import StageProgram
 from pilotage.passes.stage_to_compile import CompilableStage, compilable_stage
+from pilotage.passes.to_device import to_device
 from pilotage.program.program import Action, Computation, Program
 from pilotage.program.schedule import Schedule, Step
 from pilotage.program.step_function import NOT_FINITE
@@ -32,6 +35,7 @@ class Pipeline:
     Large because it is the strategy for both transports, with the methods that each strategy has.
     """
 
+    needs_graph = ""
     times = None
 
     def __init__(
@@ -57,7 +61,7 @@ class Pipeline:
             for cut, device in zip(cuts, devices, strict=True)
         ]
         self._updates = [StageUpdate(cut) for cut in cuts] if program.trains else []
-        self._code: Code | None = None
+        self._codes: Sequence[Code | None] = [None] * len(cuts)
         self._has_failed = False
         """Whether the last call was not completed."""
 
@@ -185,7 +189,7 @@ class Pipeline:
         transport = self._transport.again(micro_batches_per_round(schedule))
         other = Pipeline(self.program, schedule, self._cuts, self.devices, transport, self._setup)
         other.state = self.state
-        other.replace(self.program, self._code)
+        other.replace(self.program, self._codes)
         return other
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -194,39 +198,51 @@ class Pipeline:
             raise detached()
         return self._transport.join_weights({**self.state.parameters, **self.state.buffers()})
 
-    @property
-    def runs_compiled_code(self) -> bool:
-        """Whether this process has one stage; several are not compiled."""
-        return len(self._cuts) == 1
-
     @cached_property
-    def _compilable(self) -> CompilableStage:
-        (cut,) = self._cuts
-        return compilable_stage(cut, self._step.sections)
+    def _compilable(self) -> list[CompilableStage]:
+        return [compilable_stage(cut, self._step.sections) for cut in self._cuts]
 
-    def program_to_compile(self, captured: Program) -> Program:
-        """The program of this process's stage."""
-        self._works[0].keep_sample()
-        return self._compilable.program
+    def programs_to_compile(self, captured: Program) -> Sequence[Program]:
+        """The programs of this process's stages, all of them for its first device."""
+        first = self.devices[0]
+        return [
+            to_device(stage.program, device, first)
+            for stage, device in zip(self._compilable, self.devices, strict=True)
+        ]
 
-    def inputs_to_compile(self, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
-        """What forward and backward of this process's stage took in a call; made up before the state is allocated."""
-        (work,) = self._works
+    def inputs_to_compile(self, number: int, micro_batch: Sequence[Tensor]) -> dict[Action, Sequence[Tensor]]:
+        """What forward and backward of a stage took in a call; before the state is allocated, in a rehearsal."""
+        work = self._works[number]
         if self.state is None:
-            return work.made_up_sample(micro_batch)
-        return work.take_sample()
+            return self._rehearse(micro_batch)[number] if len(self._works) > 1 else work.made_up_sample(micro_batch)
+        found = work.take_sample()
+        if not found:
+            work.keep_sample()
+        return found
 
-    def replace(self, program: Program, code: Code | None) -> None:
-        """Run this process's stage by compiled code from now on, or by its graphs again."""
-        self._code = code
-        if code is None:
-            calls: dict[Action, Call] = {}
-        else:
-            calls = self._compilable.calls(code(self.devices[0]))
-        for work in self._works:
-            work.use(calls)
-        for update in self._updates:
-            update.use(calls.get(Action.UPDATE))
+    def _rehearse(self, micro_batch: Sequence[Tensor]) -> list[dict[Action, Sequence[Tensor]]]:
+        """What the stages take of a micro-batch that passes through all of them, with weights that nothing changes."""
+        rehearsal = self.with_schedule(replace(self.schedule, steps=self.schedule.steps[:1], micro_batches=1))
+        with undisturbed_generators():
+            return rehearsal._samples(micro_batch)
+
+    def _samples(self, micro_batch: Sequence[Tensor]) -> list[dict[Action, Sequence[Tensor]]]:
+        state, weights = self.attach(self.program.plan), self._setup.host_weights()
+        state.load_weights(weights, weights)
+        for number, (work, own) in enumerate(zip(self._works, state.parts, strict=True)):
+            work.keep_sample()
+            work.begin(own, RandomStreams(own.device), self.schedule.steps, self._batches(number, micro_batch))
+        self._transport.run_round(self._works)
+        return [work.take_sample() for work in self._works]
+
+    def replace(self, program: Program, codes: Sequence[Code | None]) -> None:
+        """Run the stages of this process by compiled code from now on, or by their graphs."""
+        self._codes = codes
+        for number, (stage, code, device) in enumerate(zip(self._compilable, codes, self.devices, strict=True)):
+            calls: dict[Action, Call] = {} if code is None else stage.calls(code(device))
+            self._works[number].use(calls)
+            if self._updates:
+                self._updates[number].use(calls.get(Action.UPDATE))
 
     def detach(self) -> None:
         """Free the state of this process's stages."""

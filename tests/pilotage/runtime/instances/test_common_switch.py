@@ -10,6 +10,7 @@ from pilotage.compiler.packed_code import PackedCode
 from pilotage.distributed.same_exchange import BEFORE_COMPILING, WITH_WEIGHTS
 from pilotage.errors import DistributedError, OptionError
 from pilotage.runtime.instances.common_switch import CommonSwitch
+from pilotage.runtime.tiers.ascent import CompilingCalledOffError
 
 
 class Others:
@@ -167,21 +168,21 @@ def test_instances_of_several_hosts_with_equal_code_switch():
 
 def test_instances_that_compile_before_their_first_call_agree_and_never_meet_again():
     common, _, _ = switch([READY], [READY], rank=1, files={"code": b"code"})
-    ascent, own = Rising(), Rising(ready="own code").ready
-    assert common.agree(ascent, own).digest == "code"
+    assert common.agree(Rising(ready="own code")).digest == "code"
     assert not any(common.is_time() for _ in range(50))
 
 
 def test_before_they_agree_instances_wait_for_those_that_compile_for_longer():
     common, others, _ = switch([READY])
-    common.agree(Rising(), Rising(ready="code").ready)
+    common.agree(Rising(ready="code"))
     assert others.told[0] == "waits"
 
 
 def test_nothing_is_compiled_before_the_first_call_unless_all_instances_do_that():
-    common, others, _ = switch([(BEFORE_COMPILING, {}, None)], [(WITH_WEIGHTS, {}, None)])
+    common, others, _ = switch([(BEFORE_COMPILING, {}, "name")], [(WITH_WEIGHTS, {}, "name")])
     common.begin_to_compile()
-    assert others.told == ["waits", (BEFORE_COMPILING, {}, None)]
+    waited, (moment, settings, _) = others.told
+    assert (waited, moment, settings) == ("waits", BEFORE_COMPILING, {})
     with pytest.raises(DistributedError, match="Rank 1 is about to exchange its weights"):
         common.begin_to_compile()
 
@@ -189,8 +190,26 @@ def test_nothing_is_compiled_before_the_first_call_unless_all_instances_do_that(
 def test_without_common_code_the_tier_compiled_is_refused():
     common, _, heard = switch([(0.1, "another", "code", "")])
     with pytest.raises(OptionError, match="the instances have no code in common"):
-        common.agree(Rising(), Rising(ready="code").ready)
+        common.agree(Rising(ready="code"))
     assert "instance 1 has another program" in heard[0].message
+
+
+def test_if_an_instance_cannot_compile_before_the_first_call_all_raise_its_reason():
+    common, _, heard = switch([(0.0, "", "", "no space")])
+    with pytest.raises(OptionError, match="All processes stop: instance 1 has no compiled code"):
+        common.agree(Rising(ready="code"))
+    assert heard == []
+
+
+def test_the_instance_that_cannot_compile_raises_what_the_others_do():
+    common, others, _ = switch([READY], [(0.0, "", "", "no space")], [READY])
+    assert str(common.failure(OptionError("no memory"))) == (
+        "All processes stop: instance 0 has no compiled code. no memory"
+    )
+    assert others.told == ["waits", (0.0, "", "", "no memory")]
+    called_off = common.failure(CompilingCalledOffError())
+    assert str(called_off) == "All processes stop: instance 1 has no compiled code. no space"
+    assert "ValueError: text" in str(common.failure(ValueError("text")))
 
 
 class OtherStages(Others):

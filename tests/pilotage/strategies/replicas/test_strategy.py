@@ -98,8 +98,8 @@ def test_another_form_of_the_program_runs_on_every_card_and_on_the_same_state(pr
         asked.append(device)
         return {action: straight_line(part.graph) for action, part in strategy.program.computations.items()}
 
-    strategy.replace(strategy.program, code)
-    assert strategy.runs_compiled_code
+    strategy.replace(strategy.program, [code])
+    assert not strategy.needs_graph
     assert strategy.state is before
     assert asked == [torch.device("cpu")] * 2
     expected, _ = programs.trained_by_eager(programs.network(), batching, calls=1)

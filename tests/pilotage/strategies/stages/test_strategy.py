@@ -16,6 +16,8 @@ from pilotage.options.batching import Batching
 from pilotage.options.choices import PipelineOrder
 from pilotage.passes.stage_program import cut_program
 from pilotage.passes.stages_on_cards import cut_for_cards
+from pilotage.program.graphs.straight_line import straight_line
+from pilotage.program.program import Action
 from pilotage.strategies.stages.in_processes import ProcessTransport
 from pilotage.strategies.stages.on_cards import CardTransport, order_on_cards
 from pilotage.strategies.stages.strategy import Pipeline, micro_batches_per_round
@@ -103,8 +105,62 @@ def test_the_error_of_a_graph_names_its_micro_batch_and_the_next_call_works(monk
     assert strategy.state.updates_of_call == 2
 
 
-def test_several_stages_of_one_process_run_no_compiled_code():
-    assert not on_cards(programs.network()).runs_compiled_code
+def counted(stage, called):
+    """The graphs of a stage as code that says when it is called."""
+
+    def code(device):
+        def make(action, graph):
+            run = straight_line(graph)
+            return lambda *given: (called.append((stage.name, action.value)), run(*given))[1]
+
+        return {action: make(action, part.graph) for action, part in stage.program.computations.items()}
+
+    return code
+
+
+@pytest.mark.parametrize("which", [(0, 1), (1,)])
+def test_each_stage_on_cards_runs_code_of_its_own_or_its_graph(which):
+    module, called = programs.network(), []
+    strategy = on_cards(module)
+    both = strategy.programs_to_compile(strategy.program)
+    assert [sorted(each.layout.parameters) for each in both] == [
+        ["first.bias", "first.weight"],
+        ["last.bias", "last.weight"],
+    ]
+    stages = [SimpleNamespace(name=number, program=program) for number, program in enumerate(both)]
+    strategy.replace(strategy.program, [counted(each, called) if each.name in which else None for each in stages])
+    found = programs.trained(strategy, module, BATCHING)
+    torch.testing.assert_close(found, programs.trained_by_eager(programs.network(), BATCHING))
+    assert {*called} == {(stage, action) for stage in which for action in ("forward", "backward", "update")}
+    called.clear()
+    strategy.with_schedule(strategy.schedule).run(programs.batch(BATCHING))
+    assert {stage for stage, _ in called} == {*which}
+    strategy.replace(strategy.program, [None, None])
+    called.clear()
+    strategy.run(programs.batch(BATCHING))
+    assert called == []
+
+
+def test_samples_for_a_compiler_are_what_a_micro_batch_makes_of_the_weights_of_the_host():
+    module = programs.network()
+    weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    strategy = on_cards(module, host_weights=lambda: weights)
+    inputs = [each[: programs.SAMPLES] for each in programs.batch(BATCHING)]
+    before, random = {name: each.clone() for name, each in weights.items()}, torch.random.get_rng_state()
+    rehearsed = [strategy.inputs_to_compile(stage, inputs) for stage in (0, 1)]
+    assert strategy.state is None
+    torch.testing.assert_close(weights, before, rtol=0, atol=0)
+    assert torch.equal(torch.random.get_rng_state(), random)
+    hidden = module.first(inputs[0]).tanh().detach()
+    torch.testing.assert_close(list(rehearsed[0][Action.FORWARD]), inputs)
+    torch.testing.assert_close(rehearsed[1][Action.FORWARD][-1], hidden)
+    programs.attached(strategy, module)
+    # Kept from the call after the compiler has asked for them, one stage at a time.
+    assert strategy.inputs_to_compile(1, inputs) == {}
+    strategy.run(programs.batch(BATCHING))
+    for action, sample in strategy.inputs_to_compile(1, inputs).items():
+        torch.testing.assert_close(list(sample), list(rehearsed[1][action]))
+    assert strategy.inputs_to_compile(0, inputs) == {}
 
 
 def test_without_state_nothing_runs():

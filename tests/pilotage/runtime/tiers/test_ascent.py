@@ -18,7 +18,8 @@ from pilotage.errors import OptionError
 from pilotage.events import Noted, TierChanged
 from pilotage.options.choices import NonFiniteLoss, Tier
 from pilotage.options.execution import Execution
-from pilotage.runtime.ascent import Ascent, CompilePolicy, compile_policy
+from pilotage.runtime.tiers.ascent import Ascent
+from pilotage.runtime.tiers.policy import CompilePolicy, compile_policy
 
 
 def trainer(cache, **options):
@@ -195,8 +196,8 @@ print(wrapped.record.latest_tier)
 class Choosing:
     """The attributes of a strategy that the policy reads."""
 
-    def __init__(self, *, runs_compiled_code=True, checks_loss=True):
-        self.runs_compiled_code = runs_compiled_code
+    def __init__(self, *, needs_graph="", checks_loss=True):
+        self.needs_graph = needs_graph
         self.program = SimpleNamespace(checks_loss=checks_loss)
 
 
@@ -218,10 +219,10 @@ def test_instances_switch_together_unless_the_tier_is_pinned():
 def test_some_programs_are_never_compiled(tmp_path):
     assert policy(Tier.GRAPH) is None
     assert policy(Tier.EAGER) is None
-    assert policy(strategy=Choosing(runs_compiled_code=False)) is None
+    assert policy(strategy=Choosing(needs_graph="it has wheels")) is None
     assert policy(nonfinite_loss=NonFiniteLoss.RAISE) is None
     assert policy(nonfinite_loss=NonFiniteLoss.RAISE, strategy=Choosing(checks_loss=False)) is not None
     with pytest.raises(OptionError, match="cannot stop in a step"):
         policy(Tier.COMPILED, nonfinite_loss=NonFiniteLoss.RAISE)
-    with pytest.raises(OptionError, match="The tier is 'compiled', but stages on several cards"):
-        policy(Tier.COMPILED, strategy=Choosing(runs_compiled_code=False))
+    with pytest.raises(OptionError, match="cannot run compiled code: it has wheels"):
+        policy(Tier.COMPILED, strategy=Choosing(needs_graph="it has wheels"))

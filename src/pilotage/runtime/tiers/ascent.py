@@ -28,65 +28,34 @@ from pilotage.compiler.process import CompilingProcess
 from pilotage.compiler.requirements import missing_compiler
 from pilotage.compiler.target import compile_target, precision_settings
 from pilotage.compiler.tuning import Tuning
-from pilotage.devices.registry import Choice
 from pilotage.errors import CaptureError, OptionError, ProgramFileError
 from pilotage.events import CompilationProgress, Event, Noted, Warned
 from pilotage.interrupts import INTERRUPTS
 from pilotage.options import environment
-from pilotage.options.choices import NonFiniteLoss, Tier
-from pilotage.options.execution import Execution
+from pilotage.options.choices import Tier
 from pilotage.program.program import Action, Program
 from pilotage.program.schedule import Schedule
+from pilotage.runtime.tiers.policy import CompilePolicy
 from pilotage.storage.fingerprint import Fingerprint, fingerprint
-from pilotage.strategies.strategy import Strategy
 
 _SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_BETWEEN_QUESTIONS = 0.5
+"""How often a process that waits for its compiler asks whether another one has failed."""
 _MOST_HALVES = 4
 """How often forward and backward of a stage run in a trial: each run keeps what forward keeps for backward."""
 
-Sample = Callable[[], Mapping[Action, Sequence[Tensor]]]
-"""Returns what each action takes after its state, to compile for these shapes and layouts."""
+Sample = Callable[[int], Mapping[Action, Sequence[Tensor]]]
+"""Returns what each action of a program takes after its state, to compile for these shapes and layouts.
+
+It is given the program's number among those that are compiled: 0, or the stage in this process.
+"""
 
 Buffers = Callable[[], Mapping[str, Tensor]]
 """Returns the buffers of the program, by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompilePolicy:
-    """When a program is compiled."""
-
-    is_required: bool
-    """Whether the tier is pinned to compiled code: the program is compiled before its first call, or refused."""
-
-    after_seconds: float
-    """Seconds of work on the graph before compiling begins, unless it is required."""
-
-    with_others: bool = False
-    """Whether all instances have to switch after the same update."""
-
-
-def compile_policy(
-    choice: Choice, execution: Execution, strategy: Strategy, *, has_peers: bool
-) -> CompilePolicy | None:
-    """When to compile a program; None if it stays as captured."""
-    is_required = choice.tier is Tier.COMPILED
-    if is_required and not strategy.runs_compiled_code:
-        raise OptionError(
-            "The tier is 'compiled', but stages on several cards, and programs with state or activations on the host, "
-            "run in the tier 'graph' only. Use that tier, or one card (PILOTAGE_CARDS) without these locations."
-        )
-    if not strategy.runs_compiled_code or not (is_required or choice.rises):
-        return None
-    if execution.nonfinite_loss is NonFiniteLoss.RAISE and strategy.program.checks_loss:
-        if is_required:
-            raise OptionError(
-                "nonfinite_loss is 'raise', but compiled code cannot stop in a step. Use the tier 'graph'."
-            )
-        return None
-    # An explicit cache directory means: compile now.
-    is_explicit = execution.cache_directory is not None
-    after_seconds = 0.0 if is_explicit else choice.capabilities.seconds_before_compiling
-    return CompilePolicy(is_required, after_seconds, with_others=has_peers and not is_required)
+class CompilingCalledOffError(Exception):
+    """Another process, which has to compile before the first call too, has failed."""
 
 
 @dataclass(kw_only=True)
@@ -105,6 +74,12 @@ class Ascent:
     tell: Callable[[Event], None]
     about: Mapping[str, str] = field(default_factory=dict)
     """A description of the program, shown by `pilotage cache`."""
+
+    number: int = 0
+    """Its place among the programs that are compiled."""
+
+    is_called_off: Callable[[], bool] = lambda: False
+    """Whether another process has failed to compile its program before the first call."""
 
     ready: Entry | None = field(default=None, init=False)
     """The finished compiled code, while other instances are not ready to use theirs."""
@@ -130,11 +105,11 @@ class Ascent:
         entry = self._find()
         if self.policy.is_required and (entry is None or entry.tuning.tier is not Tier.COMPILED):
             self.tell(CompilationProgress(fraction=0.85, doing="compiling"))
-            return self._compile_now(sample, buffers), "compiled"
-        if self.policy.with_others:
+            self.ready = self._compile_now(sample, buffers)
+            return self.ready, "compiled"
+        if self.policy.with_others or self.policy.is_required:
             self.ready = entry
-            return None
-        return None if entry is None else (entry, "found in the cache")
+        return None if entry is None or self.policy.with_others else (entry, "found in the cache")
 
     def take(self, code: PackedCode) -> None:
         """Replace the compiled code by that of another instance."""
@@ -151,7 +126,7 @@ class Ascent:
         self._begin(sample, buffers)
         entry = self._wait()
         if entry is None or entry.tuning.tier is not Tier.COMPILED:
-            reason = "see the warning above" if entry is None else entry.tuning.reason
+            reason = self.obstacle or "see the warning above" if entry is None else entry.tuning.reason
             raise OptionError(f"The tier is 'compiled', but the program could not be compiled: {reason}. Use 'graph'.")
         return entry
 
@@ -236,6 +211,11 @@ class Ascent:
             return entry is not None and entry.tuning.tier is Tier.COMPILED
         return False
 
+    @property
+    def threads_file(self) -> Path:
+        """The file with the best number of threads, beside the compiled code."""
+        return self.cache.store.threads_file(self.fingerprint.digest)
+
     @cached_property
     def cores(self) -> int:
         """How many cores this process may use."""
@@ -254,7 +234,7 @@ class Ascent:
     def _begin(self, sample: Sample, buffers: Buffers) -> None:
         """Start the compiler, unless there is nothing to compile for."""
         try:
-            inputs = sample()
+            inputs = sample(self.number)
         except Exception as error:
             # A stage may refuse what is made up in place of other stages' messages.
             self._is_over = True
@@ -298,7 +278,10 @@ class Ascent:
             return None
         try:
             with INTERRUPTS.open():
-                self._process.wait()
+                while self._process.is_running:
+                    if self.is_called_off():
+                        raise CompilingCalledOffError
+                    self._process.wait(_SECONDS_BETWEEN_QUESTIONS)
         except BaseException:
             self.stop()
             raise
@@ -358,6 +341,8 @@ def ascent_for(
     directory: Path | None,
     tell: Callable[[Event], None],
     about: Mapping[str, str] | None = None,
+    number: int = 0,
+    is_called_off: Callable[[], bool] = lambda: False,
 ) -> Ascent | None:
     """The ascent of a program; None if compiling is not possible, and the reason is reported."""
     if (problem := missing_compiler(device)) is not None:
@@ -384,6 +369,8 @@ def ascent_for(
             policy=policy,
             tell=tell,
             about=about or {},
+            number=number,
+            is_called_off=is_called_off,
         )
     except (OptionError, CaptureError) as error:
         if policy.is_required:

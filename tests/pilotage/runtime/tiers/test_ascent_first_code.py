@@ -11,7 +11,8 @@ import torch
 from pilotage.compiler.tuning import Tuning
 from pilotage.events import Warned
 from pilotage.options.choices import Tier
-from pilotage.runtime.ascent import Ascent, CompilePolicy
+from pilotage.runtime.tiers.ascent import Ascent
+from pilotage.runtime.tiers.policy import CompilePolicy
 
 
 class Compiler:

@@ -1,0 +1,1 @@
+"""How a running program gets from its captured graph to compiled code."""
