@@ -86,7 +86,7 @@ ROUTES = {
     ("by", "buffers"),
     [
         ("poprun", "own"),
-        ("torchrun", "own"),
+        pytest.param("torchrun", "own", marks=pytest.mark.long),
         pytest.param("torchrun", "shared", marks=pytest.mark.long),
     ],
 )

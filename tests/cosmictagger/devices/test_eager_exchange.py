@@ -82,7 +82,7 @@ def test_a_process_that_stays_silent_is_named_by_all_others(messages):
         assert "failed in adding up gradients: rank 1 did not take part." in message
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_dies_is_named(messages):
     said = messages("death", signal.SIGKILL)
     for rank, message in said.items():

@@ -39,7 +39,7 @@ def run(tmp_path, cache):
     return is_known, headers, chosen
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_instructions_are_tried_once_and_headers_are_kept_in_the_cache(tmp_path):
     cache = tmp_path / "cache"
     first = run(tmp_path, cache)

@@ -269,6 +269,7 @@ def refusal_of_another_tier():
     return str(raised.value)
 
 
+@pytest.mark.long
 def test_stages_with_different_tiers_are_refused(world):
     for message in world(refusal_of_another_tier, 1, stages=2):
         assert "Give all instances the same tier" in message

@@ -116,6 +116,7 @@ def test_four_stages_reach_the_weights_of_one_process_in_every_order(world):
     )
 
 
+@pytest.mark.long
 def test_stages_train_on_what_forward_returns_as_one_process_does(world):
     check(world, {"stages": 2, "instances": 2, "accumulation": 2, "work_after_loss": True})
 

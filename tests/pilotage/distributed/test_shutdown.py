@@ -123,7 +123,9 @@ os.write(1, b"end ")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["joined long", "joined destroyed", "script"])
+@pytest.mark.parametrize(
+    "how", ["joined destroyed", *(pytest.param(how, marks=pytest.mark.long) for how in ("joined long", "script"))]
+)
 def test_a_process_whose_group_still_frees_tensors_does_not_abort(how):
     """The group is ours and left open, for more than two seconds, or destroyed, or it is the script's own."""
     ran = subprocess.run([sys.executable, "-c", TENSORS_FREED_BY_GLOO, *how.split()], capture_output=True, text=True)

@@ -189,7 +189,11 @@ TRAINING = (
             "failed with exit status 1 after the last compared step. Last line of stderr: no space",
         ),
         ("import os; os.abort()", "failed with signal 6 after the last compared step."),
-        ("import time; time.sleep(60)", "was stopped after 20 s (--timeout), after the last compared step."),
+        pytest.param(
+            "import time; time.sleep(60)",
+            "was stopped after 20 s (--timeout), after the last compared step.",
+            marks=pytest.mark.long,
+        ),
         ("", None),
     ],
 )

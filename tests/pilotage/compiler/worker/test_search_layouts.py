@@ -121,7 +121,7 @@ class Residuals(nn.Module):
         return nn.functional.cross_entropy(self.head(self.features(x).mean((2, 3))), labels)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_residual_network_with_batch_normalisation_reaches_compiled_code(tmp_path):
     torch.manual_seed(0)
     model = Residuals()

@@ -46,7 +46,7 @@ def infer(cache, tier=None):
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_swapped_cache_entries_are_not_used(tmp_path):
     differences, _ = infer(tmp_path, "compiled")
