@@ -13,7 +13,10 @@ __all__ = ["Step", "losses_of", "steps_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One update, over all processes. Large because it has one field for each quantity that is compared or reported."""
+    """One update, over all processes.
+
+    Large because it has one field for each quantity that is compared or reported.
+    """
 
     number: int
     mean_loss: float
