@@ -6,6 +6,7 @@ divided by the norm of its update: a wrong update of one percent is a large erro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -23,6 +24,9 @@ _SQUARES = frozenset({"exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum"})
 """Optimizer state that contains squares of gradients. Their roots are compared: rounding errors belong to gradients."""
 
 _DIFFERENT = float("inf")
+
+_PIECE = 1 << 22
+"""How many elements are converted at once."""
 
 _CERTAIN = 4.0
 """Sums of independent errors are hardly ever more than this many times their usual size."""
@@ -65,15 +69,23 @@ class Quantity:
         """How much larger the program's result is than the expected one."""
         return self._compared(self.found, excess)
 
-    @cached_property
+    @property
+    def most_excess(self) -> float:
+        """No smaller than the size of the excess, and known without computing it."""
+        return self.distance + self._stored
+
+    @property
     def excess_by_storing(self) -> float:
         """The excess that a weight may get because it is rounded when it is stored."""
-        if self.start is None or not self.expected.is_floating_point() or not self.expected.numel():
+        return _CERTAIN * self._stored / math.sqrt(max(1, self.expected.numel()))
+
+    @cached_property
+    def _stored(self) -> float:
+        """The errors of storing a weight in half precision, relative to its update; in other types they are tiny."""
+        if self.start is None or not self.expected.is_floating_point() or self.expected.dtype.itemsize > 2:
             return 0.0
-        update = _norm(self.expected.double() - self.start.to(self.expected.device, torch.float64))
-        digit = torch.finfo(self.expected.dtype).eps
-        errors = digit * _norm(self.start) / self.expected.numel() ** 0.5
-        return _CERTAIN * errors / update if update else 0.0
+        update = _norm(self.expected.float() - self.start.to(self.expected.device, torch.float32))
+        return torch.finfo(self.expected.dtype).eps * _norm(self.start) / update if update else 0.0
 
     def _distance(self, result: Tensor) -> float:
         return self._compared(result, distance)
@@ -190,10 +202,15 @@ def excess(found: Tensor, expected: Tensor, start: Tensor | None = None) -> floa
     is_number = expected.is_floating_point() and not expected.is_complex()
     if not is_number or found.shape != expected.shape or not found.numel():
         return 0.0
-    found, expected = found.to(expected.device, torch.float64), expected.to(torch.float64)
-    size = expected if start is None else expected - start.to(expected.device, torch.float64)
-    square = float((size * size).sum())
-    along = float(((found - expected) * size).sum())
+    square = along = 0.0
+    # In pieces, since float64 takes up to four times the memory of the tensors.
+    pieces = [each.to(expected.device).reshape(-1).split(_PIECE) for each in (found, expected)]
+    starts = [None] * len(pieces[0]) if start is None else start.to(expected.device).reshape(-1).split(_PIECE)
+    for mine, theirs, before in zip(*pieces, starts, strict=True):
+        mine, theirs = mine.double(), theirs.double()
+        size = theirs if before is None else theirs - before.double()
+        square += float(size @ size)
+        along += float((mine - theirs) @ size)
     return along / square if _is_finite(square) and _is_finite(along) and square else 0.0
 
 

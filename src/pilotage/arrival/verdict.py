@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,8 @@ def judge(
         return [
             each
             for each in quantities
-            if not (each.distance <= explained[id(each)] and abs(each.excess) <= excess[id(each)])
+            if not each.distance <= explained[id(each)]
+            or (each.most_excess > excess[id(each)] and abs(each.excess) > excess[id(each)])
         ]
 
     was_repeated = False
@@ -120,11 +122,12 @@ def judge(
         if other is not None:
             for quantity in quantities:
                 number, apart = id(quantity), quantity.distance_of(other)
-                # What independent errors of this size add up to.
-                together = max(abs(quantity.excess_of(other)), apart / max(1, quantity.expected.numel()) ** 0.5)
                 explained[number] = max(explained[number], plain[number] + _FACTOR * apart)
                 least = plain[number] + quantity.excess_by_storing
-                excess[number] = max(excess[number], least + _FACTOR * together)
+                if quantity.most_excess > least:
+                    # What independent errors of this size add up to.
+                    together = max(abs(quantity.excess_of(other)), apart / math.sqrt(max(1, quantity.expected.numel())))
+                    excess[number] = max(excess[number], least + _FACTOR * together)
     mismatches = [
         Mismatch(quantity=each, explained=explained[id(each)], explained_excess=excess[id(each)])
         for each in unexplained()

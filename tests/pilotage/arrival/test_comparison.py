@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.arrival import comparison
 from pilotage.arrival.comparison import Quantity, distance, excess, tolerance
 
 
@@ -105,6 +106,13 @@ def test_the_excess_is_the_factor_by_which_a_result_is_larger(dtype):
     assert excess(expected * 0.5, expected) == pytest.approx(-0.5, abs=1e-3)
     start = torch.ones(500, dtype=dtype)
     assert excess(start + 2 * (expected - start), expected, start) == pytest.approx(1.0, abs=2e-2)
+
+
+def test_the_excess_of_a_large_result_is_computed_in_pieces(monkeypatch):
+    found, expected, start = torch.randn(3, 50, 4).unbind()
+    whole = excess(found.T, expected.T), excess(found, expected, start)
+    monkeypatch.setattr(comparison, "_PIECE", 7)
+    assert (excess(found.T, expected.T), excess(found, expected, start)) == pytest.approx(whole)
 
 
 def test_what_cannot_be_larger_has_no_excess():
