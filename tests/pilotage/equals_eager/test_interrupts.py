@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import pilotage
 import poptorch
@@ -204,21 +205,32 @@ def test_a_read_after_an_interrupted_call_is_up_to_date(door, key_press, assert_
 
 
 @DOORS
-@pytest.mark.parametrize("places", [("/pilotage/", "/poptorch/"), ("/capture/module_state.py", "/capture/model.py")])
-def test_an_interrupt_in_the_first_call_leaves_the_module_unchanged(
-    door, places, key_press, assert_equal, fake_tensors
+@pytest.mark.parametrize(
+    ("places", "times"),
+    [
+        (("/pilotage/", "/poptorch/"), 8),
+        (("/capture/module_state.py", "/capture/model.py"), 8),
+        pytest.param(("/pilotage/", "/poptorch/"), 40, marks=pytest.mark.long),
+        pytest.param(("/arrival/", "/runtime/arrival", "/poptorch/_capture/"), 40, marks=pytest.mark.long),
+    ],
+    ids=["everywhere", "state", "everywhere, often", "comparison, often"],
+)
+def test_an_interrupt_in_the_first_call_leaves_the_module_and_torch_unchanged(
+    door, places, times, key_press, assert_equal, fake_tensors
 ):
     # The first capture of a process imports more of torch.
     Trained(door).train()
     before = Trained(door)
     names = {name: set(vars(part)) for name, part in before.module.named_modules()}
     state, numbers = copy.deepcopy(before.module.state_dict()), how_many(key_press, before.train, places=places)
-    for number in range(1, numbers, numbers // 8):
+    for number in range(1, numbers, numbers // times):
         model = Trained(door)
         generator = torch.get_rng_state()
         with key_press(number, places) as press:
             model.train()
         assert press.was_felt == press.was_sent
+        assert torch._C._len_torch_function_stack() == 0
+        assert not _get_current_dispatch_mode_stack()
         assert not fake_tensors([[part._parameters, part._buffers] for part in model.module.modules()])
         assert {name: set(vars(part)) for name, part in model.module.named_modules()} == names
         assert torch.equal(torch.get_rng_state(), generator)
