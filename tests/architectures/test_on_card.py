@@ -35,6 +35,7 @@ from pilotage.compiler.attempts import compile_without_failing_changes
 from pilotage.compiler.code import NativeCode
 from pilotage.compiler.rewrites import few_channels
 from pilotage.passes.channels_last import in_channels_last
+from pilotage.program.program import Action
 
 # Without a card nothing can be timed.
 few_channels.is_faster = lambda *_: True
@@ -46,8 +47,9 @@ with torch.autocast("cpu", torch.bfloat16):
     trainer.compile(*inputs)
 session = trainer._executor.session
 buffers = {name: each.clone() for name, each in session.attached.buffers().items()}
+taken = {action: inputs for action in session.captured.computations if action is not Action.UPDATE}
 job = SimpleNamespace(
-    program=session.captured, device=torch.device("cpu"), inputs=inputs, buffers=buffers, runs={}
+    program=session.captured, device=torch.device("cpu"), inputs=taken, buffers=buffers, runs={}
 )
 program = in_channels_last(session.captured) if sys.argv[3] == "channels last" else session.captured
 for action, computation in program.computations.items():

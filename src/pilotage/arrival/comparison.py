@@ -85,7 +85,8 @@ class Quantity:
         if self.start is None or not self.expected.is_floating_point() or self.expected.dtype.itemsize > 2:
             return 0.0
         update = _norm(self.expected.float() - self.start.to(self.expected.device, torch.float32))
-        return torch.finfo(self.expected.dtype).eps * _norm(self.start) / update if update else 0.0
+        errors = torch.finfo(self.expected.dtype).eps * _norm(self.start)
+        return errors / update if update and _is_finite(errors) and _is_finite(update) else 0.0
 
     def _distance(self, result: Tensor) -> float:
         return self._compared(result, distance)

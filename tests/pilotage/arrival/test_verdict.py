@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pytest
 import torch
 
 from pilotage.arrival.comparison import Quantity
@@ -99,6 +100,13 @@ def test_what_rounding_does_not_explain_is_a_mismatch():
 
 def test_a_result_that_is_not_a_number_is_a_mismatch():
     assert not judge([quantity(float("nan"), 1.0)], 1e-4, [outcome(1.0)], bool).agrees
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_updated_weight_that_is_not_a_number_in_both_agrees(dtype):
+    start, broken = torch.ones(3, dtype=dtype), torch.full((3,), torch.nan, dtype=dtype)
+    weight = replace(quantity(0.0, 0.0), kind="weight", start=start, found=broken, expected=broken.clone())
+    assert judge([weight], 1e-4, [never], bool).agrees
 
 
 def test_processes_repeat_together():
