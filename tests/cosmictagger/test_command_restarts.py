@@ -81,15 +81,8 @@ ROUTES = {
 
 
 @pytest.mark.timeout(1500)
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("by", "buffers"),
-    [
-        ("poprun", "own"),
-        pytest.param("torchrun", "own", marks=pytest.mark.long),
-        pytest.param("torchrun", "shared", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("by", "buffers"), [("poprun", "own"), ("torchrun", "own"), ("torchrun", "shared")])
 def test_a_restarted_job_ends_like_an_uninterrupted_one(start, tmp_path, few_events, by, buffers):
     place, pattern, variable = ROUTES[by]
     shared = () if place == "IPU" else ("run.distributed=true", f"run.broadcast_buffers={buffers == 'shared'}")

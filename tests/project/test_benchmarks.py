@@ -107,7 +107,7 @@ def test_the_benchmarks_that_pages_name_exist():
     assert cosmic == {*COSMIC, "cosmic_frameworks"}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", COSMIC)
 def test_the_benchmarks_of_cosmictagger_run_on_a_processor(name, monkeypatch, tmp_path):
     module = importlib.import_module(f"benchmarks.{name}")

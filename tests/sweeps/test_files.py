@@ -77,7 +77,11 @@ def is_known(error: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measure", [Measure.INFERENCE, Measure.GRADIENTS], ids=lambda measure: measure.value)
+@pytest.mark.parametrize(
+    "measure",
+    [Measure.INFERENCE, pytest.param(Measure.GRADIENTS, marks=pytest.mark.long)],
+    ids=lambda measure: measure.value,
+)
 def test_a_sample_of_programs_is_read(measure):
     read, errors = refused(measure, 3, 40)
     assert errors == []

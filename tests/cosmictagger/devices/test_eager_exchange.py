@@ -75,7 +75,7 @@ def messages(tmp_path):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_stays_silent_is_named_by_all_others(messages):
     for rank, message in messages("silence", signal.SIGTERM).items():
         assert f"Rank {rank} of 3" in message

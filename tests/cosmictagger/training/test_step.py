@@ -13,7 +13,7 @@ from cosmictagger.training.step import TrainingStep
 TINY = replace(A21, depth=1, bottleneck_deepest=8, blocks_per_layer=1, blocks_deepest_layer=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 @pytest.mark.parametrize("kind", [build, pytest.param(UResNet, marks=pytest.mark.long)])
 def test_a_compiled_step_has_the_gradient_of_an_eager_one(kind):

@@ -164,7 +164,7 @@ def test_excluded_changes_stay_excluded(compiled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["raising", "misleading"])
+@pytest.mark.parametrize("fault", ["raising", pytest.param("misleading", marks=pytest.mark.long)])
 def test_a_failing_rewrite_is_left_out_and_the_others_stay(tmp_path, fault):
     done = subprocess.run(
         [sys.executable, "-c", INJECTED, fault, str(tmp_path / "code")], capture_output=True, text=True, check=False

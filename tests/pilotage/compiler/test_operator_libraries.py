@@ -79,7 +79,7 @@ def test_an_operator_of_the_script_itself_is_refused_with_what_to_do(tmp_path):
     assert "define the operator in a module" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_module_that_trains_when_it_is_imported_does_not_train_again_to_be_compiled(tmp_path):
     script, imports = tmp_path / "training.py", tmp_path / "imports"
     library, model = LIBRARY.format(namespace="of_a_script"), MODEL.format(namespace="of_a_script")

@@ -51,7 +51,7 @@ def test_instructions_are_tried_once_and_headers_are_kept_in_the_cache(tmp_path)
     assert (cache / "pilotage" / "toolchain").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cache_that_others_can_write_to_is_not_used(tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()

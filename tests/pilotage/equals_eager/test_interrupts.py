@@ -208,8 +208,8 @@ def test_a_read_after_an_interrupted_call_is_up_to_date(door, key_press, assert_
 @pytest.mark.parametrize(
     ("places", "times"),
     [
-        (("/pilotage/", "/poptorch/"), 8),
-        (("/capture/module_state.py", "/capture/model.py"), 8),
+        (("/pilotage/", "/poptorch/"), 4),
+        (("/capture/module_state.py", "/capture/model.py"), 4),
         pytest.param(("/pilotage/", "/poptorch/"), 40, marks=pytest.mark.long),
         pytest.param(("/arrival/", "/runtime/arrival", "/poptorch/_capture/"), 40, marks=pytest.mark.long),
     ],

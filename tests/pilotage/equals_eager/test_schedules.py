@@ -122,7 +122,7 @@ def test_a_schedule_is_followed_in_every_batching(eager, twins, assert_same_stat
     assert_same_state(mine, theirs, tolerance=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compiled_code_follows_every_schedule(eager, twins, assert_same_state, tmp_path):
     for schedule in ("one cycle", "steps", "lambda"):
         mine, theirs = twins(Regression)

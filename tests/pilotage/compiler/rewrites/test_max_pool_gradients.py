@@ -61,7 +61,7 @@ for found, expected in zip(results, pooled(*tensors), strict=True):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_compiled_gradients_of_pooling_are_those_of_eager():
     done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["same"] * 7, done.stderr

@@ -221,7 +221,7 @@ def test_torchs_own_optimizers_with_a_rule_keep_it():
     assert [type(group.rule) for group in step._executor.plan.groups] == [SGD.rule]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_own_step_is_compiled(tmp_path):
     theirs, mine = network(), network()
     eager, given = (torch.optim.NAdam(each.parameters(), lr=0.02) for each in (theirs, mine))

@@ -74,7 +74,11 @@ def assert_all_cards_agree(step):
         assert copy.parameters["first.weight"].data_ptr() != first.parameters["first.weight"].data_ptr()
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_accumulation": 2, "device_iterations": 2}], ids=["one", "several"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({}, marks=pytest.mark.long), {"gradient_accumulation": 2, "device_iterations": 2}],
+    ids=["one", "several"],
+)
 def test_compiled_replicas_reach_the_weights_of_the_graph_on_one_card(options, tmp_path):
     rounds = options.get("gradient_accumulation", 1) * options.get("device_iterations", 1)
     graph = trainer(tmp_path, 1, tier="graph", **options)
@@ -99,6 +103,7 @@ def test_replicas_switch_to_compiled_code_while_they_train(tmp_path):
     assert_all_cards_agree(rising)
 
 
+@pytest.mark.long
 def test_code_found_in_the_cache_serves_any_number_of_cards(tmp_path):
     one, several = (trainer(tmp_path, cards, tier="compiled") for cards in (1, 2))
     for batch in batches(2):
@@ -106,6 +111,7 @@ def test_code_found_in_the_cache_serves_any_number_of_cards(tmp_path):
     assert several._executor.session.entry.digest == one._executor.session.entry.digest
 
 
+@pytest.mark.long
 def test_compiled_inference_is_divided_among_cards(tmp_path):
     module, inputs = Net().eval(), torch.randn(REPLICAS * SAMPLES, 5)
     model = pilotage.inference(
