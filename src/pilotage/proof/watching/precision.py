@@ -37,6 +37,10 @@ _PRODUCT_NODES = (
 )
 """How the names of those nodes of autograd begin that compute the gradient of a product."""
 
+_PRODUCT, _COMPILED, _OTHER = "product", "compiled", "other"
+_KINDS: dict[type[Node], str] = {}
+"""What is known of the classes of nodes; each operation has one."""
+
 _MOST_NODES = 50
 """How many nodes are looked at from a loss to the product before it."""
 
@@ -148,12 +152,14 @@ def last_product_type(loss: Tensor) -> torch.dtype | None:
     """
     node: Node | None = loss.grad_fn
     for _ in range(_MOST_NODES):
-        # What torch.compile has compiled is one node, whatever it computes.
-        if node is None or type(node).__name__ == "CompiledFunctionBackward":
+        if node is None:
             break
-        if type(node).__name__.startswith(_PRODUCT_NODES):
+        kind = _KINDS.get(type(node)) or _kind_of(type(node))
+        if kind == _PRODUCT:
             results = results_of_node(node)
             return results[0].dtype if results else None
+        if kind == _COMPILED:
+            break
         for above, _ in node.next_functions:
             if above is not None:
                 break
@@ -161,6 +167,14 @@ def last_product_type(loss: Tensor) -> torch.dtype | None:
             break
         node = above
     return None
+
+
+def _kind_of(node: type[Node]) -> str:
+    name = node.__name__
+    # What torch.compile has compiled is one node, whatever it computes.
+    is_compiled = name == "CompiledFunctionBackward"
+    kind = _KINDS[node] = _COMPILED if is_compiled else _PRODUCT if name.startswith(_PRODUCT_NODES) else _OTHER
+    return kind
 
 
 def weight_types(optimizer: torch.optim.Optimizer) -> dict[torch.dtype, None]:

@@ -50,6 +50,10 @@ class UpdateWatch:
         """Where the last loss was computed."""
         self._product: torch.dtype | None = None
         """The type of the last product before it, if that is known."""
+        self._first_types: tuple[int | None, list[torch.dtype]] = (None, [])
+        """The types of the first weights of all groups of the last optimizer."""
+        self._weight_types: list[str] = []
+        """The types of all its weights."""
         self._is_split_due = False
         """Whether an update was made inside of a backward pass, so that nothing is recorded before that ends."""
         self._closed: tuple[Any, ...] = ()
@@ -282,7 +286,11 @@ class UpdateWatch:
         later, early = self._ahead.leave_out(watch.pending)
         if not watch.pending.batches or self._ahead.is_ahead:
             reseed(watch.settings.seed, watch.updates + 1, 0)
-        weights = weight_types(optimizer)
+        first = (number, [each.dtype for group in optimizer.param_groups for each in group["params"][:1]])
+        if first != self._first_types or watch.is_digested:
+            # Looking at all weights in each step would take longer than all else here.
+            self._first_types, self._weight_types = first, [*map(type_name, weight_types(optimizer))]
+        weights = self._weight_types
         closed = (number, rates, works, self._line, self._device, self._product, weights)
         if closed != self._closed:
             self._closed = closed
@@ -293,7 +301,7 @@ class UpdateWatch:
                 "line": self._line,
                 "device": self._device,
                 "product": None if self._product is None else type_name(self._product),
-                "weights": [*map(type_name, weights)],
+                "weights": weights,
                 "mode": "eager",
             }
         watch.close(self._facts)
