@@ -59,7 +59,7 @@ class UnreadSettings:
                 settings.note(optimizer)
 
     def look_for_others(self, module: nn.Module) -> None:
-        """Find the optimizers that hold parameters of the module; takes some 30 milliseconds for a million objects of
+        """Find the optimizers that hold parameters of the module; takes some 50 milliseconds for a million objects of
         Python, and is done at compilation."""
         parameters = frozenset(map(id, module.parameters()))
         known = [other() for other, _ in self._others]
